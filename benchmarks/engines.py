@@ -1,0 +1,88 @@
+"""The two engines, each as the names a user would import. The rule: public API only, the same calls on both."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+Saver = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What the graphs and families need of an engine. A saver is opened anew for each round."""
+
+    name: str
+    StateGraph: Any
+    START: str
+    END: str
+    Send: Any
+    memory: Saver
+    sqlite: Callable[[Path], AbstractContextManager[Any]]
+
+    @contextmanager
+    def sqlite_file(self) -> Iterator[Any]:
+        """Open the SQLite saver on a new file."""
+        with folder() as path, self.sqlite(path / "bench.db") as saver:
+            yield saver
+
+
+@cache
+def stepwell() -> Engine:
+    """Return Stepwell."""
+    import stepwell as api
+
+    return Engine(
+        name="Stepwell",
+        StateGraph=api.StateGraph,
+        START=api.START,
+        END=api.END,
+        Send=api.Send,
+        memory=lambda: nullcontext(api.InMemorySaver()),
+        sqlite=lambda path: api.SqliteSaver(str(path)),
+    )
+
+
+@cache
+def langgraph() -> Engine:
+    """Return LangGraph."""
+    graph, types = import_module("langgraph.graph"), import_module("langgraph.types")
+    memory, sqlite = import_module("langgraph.checkpoint.memory"), import_module("langgraph.checkpoint.sqlite")
+
+    return Engine(
+        name="LangGraph",
+        StateGraph=graph.StateGraph,
+        START=graph.START,
+        END=graph.END,
+        Send=types.Send,
+        memory=lambda: nullcontext(memory.InMemorySaver()),
+        sqlite=lambda path: sqlite.SqliteSaver.from_conn_string(str(path)),
+    )
+
+
+def no_saver() -> AbstractContextManager[Any]:
+    """Open nothing: the graph runs without a saver."""
+    return nullcontext()
+
+
+def fresh_config(**settings: Any) -> dict[str, Any]:
+    """Return a config with a thread of its own and no step limit in the way."""
+    return {"recursion_limit": 100_000, "configurable": {"thread_id": uuid.uuid4().hex}, **settings}
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """Make a folder for one round."""
+    path = Path(tempfile.mkdtemp(prefix="stepwell-bench-"))
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,88 @@
+"""Opening the database: for commands that read it, and under a graph that a command drives.
+
+The rule: only a run makes a database, and a graph that brings its own checkpointer keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from stepwell.cli.faults import UnknownDatabaseError
+from stepwell.cli.screen import say
+from stepwell.cli.settings import Settings
+from stepwell.errors import UnknownThreadError, UsageError
+from stepwell.stores.savers import MEMORY, SqliteSaver
+
+if TYPE_CHECKING:
+    from stepwell.engine import CompiledGraph
+    from stepwell.store import Reader, Store, ThreadRow
+
+
+@contextmanager
+def reading(settings: Settings) -> Iterator[Reader]:
+    """Open one snapshot of a database that is there."""
+    with opened(settings) as saver, saver.store.reading() as reader:
+        yield reader
+
+
+@contextmanager
+def opened(settings: Settings, *, create: bool = False) -> Iterator[SqliteSaver]:
+    """Open a database that is there, or may be made."""
+    if not create and (settings.path == MEMORY or not Path(settings.path).exists()):
+        raise UnknownDatabaseError(path=settings.path)
+    with SqliteSaver(settings.path) as saver:
+        yield saver
+
+
+def thread_row(reader: Reader, thread_id: str) -> ThreadRow:
+    """Return the thread's row."""
+    row = reader.thread(thread_id)
+    if row is None:
+        raise UnknownThreadError(thread_id=thread_id)
+    return row
+
+
+@contextmanager
+def durable(graph: Any, settings: Settings, *, create: bool = True) -> Iterator[CompiledGraph]:
+    """Lend the graph a database for one command, unless it has one of its own."""
+    if getattr(graph, "checkpointer", None):
+        if settings.db is not None:
+            raise UsageError("This graph was compiled with a checkpointer of its own: leave --db out.")
+        _say_where_it_ends(graph)
+        yield graph
+        return
+    with opened(settings, create=create) as saver:
+        bound = _bind(graph, saver)
+        _say_where_it_ends(bound)
+        yield bound
+
+
+def store_of(graph: CompiledGraph) -> Store:
+    """Return the store under a graph that has a checkpointer."""
+    store: Store = graph.checkpointer.store
+    return store
+
+
+def _bind(graph: Any, saver: SqliteSaver) -> CompiledGraph:
+    from stepwell.engine import CompiledGraph
+
+    if not isinstance(graph, CompiledGraph):
+        compiled: CompiledGraph = graph.compile(checkpointer=saver)
+        return compiled
+    return CompiledGraph(
+        graph.builder,
+        graph.plan,
+        checkpointer=saver,
+        store=graph.store,
+        debug=graph.debug,
+        name=graph.name,
+        config=graph._config,
+    )
+
+
+def _say_where_it_ends(graph: CompiledGraph) -> None:
+    if not getattr(graph.checkpointer.store, "blocking", True):
+        say("This graph keeps its threads in memory: they end with this command.")

@@ -1,0 +1,86 @@
+"""Drives a graph's thread for a command, and turns what stops it into the errors of the command line.
+
+Not here: what to invoke it with (the commands) and how the end is printed (`report.py`). The rule: whatever stops the
+command, the stream is closed first, so that the run is recorded before anybody is told.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from stepwell.cli.checkpoint_view import CheckpointView, view_of
+from stepwell.cli.complaints import raised
+from stepwell.cli.database import store_of
+from stepwell.cli.faults import NodeFailedError, RunInterruptedError, RunStopped, UserCodeFailedError
+from stepwell.cli.progress import MODES, Progress
+from stepwell.cli.rendering import Renderer
+from stepwell.cli.screen import one_line, say
+from stepwell.errors import CodecError, RunError, StepwellError
+
+if TYPE_CHECKING:
+    from stepwell.engine import CompiledGraph
+
+
+def drive(graph: CompiledGraph, thread_id: str, given: Any, *, quiet: bool, again: str) -> CheckpointView:
+    """Run the thread to its end or to a pause and return where it stands, with the values a caller of `invoke` gets.
+
+    `again` is the command line that goes on with the thread: errors name it.
+    """
+    progress = Progress(store_of(graph), thread_id, quiet=quiet)
+    try:
+        _pull(graph, thread_id, given, progress)
+    except KeyboardInterrupt:
+        raise RunStopped(RunInterruptedError(thread_id=thread_id), again) from None
+    except (Exception, SystemExit) as error:  # the edge to user code
+        stopped = _stopped(error, thread_id, progress, again)
+        raise stopped from (None if stopped is error else error)
+    return read_head(graph, thread_id, progress.values)
+
+
+def _pull(graph: CompiledGraph, thread_id: str, given: Any, progress: Progress) -> None:
+    stream: Any = graph.stream(given, {"configurable": {"thread_id": thread_id}}, stream_mode=MODES)
+    with _warnings_on_one_line(), closing(stream) as chunks:
+        for mode, chunk in chunks:
+            progress.take(mode, chunk)
+    progress.finish()
+
+
+@contextmanager
+def _warnings_on_one_line() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.showwarning = _say_warning  # type: ignore[assignment]
+        yield
+
+
+def _say_warning(message: Warning | str, *_: Any) -> None:
+    say(f"warning: {one_line(str(message))}")
+
+
+def _stopped(error: BaseException, thread_id: str, progress: Progress, again: str) -> Exception:
+    """Return what to raise: an error of the engine's own as it is, one of user code with the node to blame."""
+    if isinstance(error, RunError | CodecError):
+        return RunStopped(error, again)
+    blamed = [node for node, text in progress.failures if text == repr(error)]
+    if isinstance(error, StepwellError) and not blamed:
+        return error
+    nodes = blamed or [node for node, _ in progress.failures]
+    if nodes:
+        return RunStopped(NodeFailedError(node=nodes[0], thread_id=thread_id, raised=raised(error)), again)
+    return RunStopped(UserCodeFailedError(thread_id=thread_id, raised=raised(error)), again)
+
+
+def read_head(graph: CompiledGraph, thread_id: str, output: Any = None) -> CheckpointView:
+    """Return where the thread stands. `output` takes the place of the state's values where there is one."""
+    snapshot = graph.get_state({"configurable": {"thread_id": thread_id}})
+    with store_of(graph).reading() as reader:
+        thread = reader.thread(thread_id)
+    renderer = Renderer(graph.codec)
+    view = view_of(snapshot, "empty" if thread is None else thread.status, thread_id, renderer)
+    if output is None:
+        return view
+    if isinstance(output, dict):
+        output = {key: value for key, value in output.items() if key != "__interrupt__"}
+    return CheckpointView(**{**vars(view), "values": renderer.json(output)})

@@ -1,0 +1,84 @@
+"""What the process answers with: the one table from an error's `code` to the exit status.
+
+The rule: a status is chosen by code, never by text, and its meaning does not change between releases.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+OK: Final = 0
+"""Done; a run that paused for an answer too."""
+FAILED: Final = 1
+"""A run that failed, or a database in which `verify` found faults."""
+USAGE: Final = 2
+"""The call cannot be carried out as given. Nothing ran."""
+NOT_FOUND: Final = 3
+"""No such database, thread or checkpoint."""
+BUSY: Final = 4
+"""Another run has the thread."""
+CORRUPT: Final = 5
+"""A record does not verify."""
+STORAGE: Final = 6
+"""The database could not be used."""
+INTERNAL: Final = 70
+"""A bug in Stepwell."""
+INTERRUPTED: Final = 130
+"""Ctrl-C; what was finished is recorded."""
+
+STATUS_OF: Final = {
+    # failed runs
+    "run_error": FAILED,
+    "node_failed": FAILED,
+    "recursion_limit": FAILED,
+    "node_timeout": FAILED,
+    "node_cancelled": FAILED,
+    "merge_failed": FAILED,
+    "invalid_state": FAILED,
+    "poisoned_run": FAILED,
+    "nested_interrupt": FAILED,
+    "codec_error": FAILED,
+    "unserializable_value": FAILED,
+    "unknown_type": FAILED,
+    # calls and graphs that cannot be used as given
+    "usage_error": USAGE,
+    "empty_input": USAGE,
+    "invalid_config": USAGE,
+    "invalid_update": USAGE,
+    "nothing_to_retry": USAGE,
+    "pending_work": USAGE,
+    "run_conflict": USAGE,
+    "nested_thread": USAGE,
+    "unknown_interrupt": USAGE,
+    "interrupt_answered": USAGE,
+    "ambiguous_answer": USAGE,
+    "no_checkpointer": USAGE,
+    "invalid_checkpointer": USAGE,
+    "graph_error": USAGE,
+    "invalid_graph": USAGE,
+    "graph_mismatch": USAGE,
+    "duplicate_type": USAGE,
+    "import_failed": USAGE,
+    # what is not there
+    "unknown_database": NOT_FOUND,
+    "unknown_thread": NOT_FOUND,
+    "unknown_checkpoint": NOT_FOUND,
+    # somebody else's thread
+    "thread_busy": BUSY,
+    "lease_lost": BUSY,
+    # the durable side
+    "corrupt_record": CORRUPT,
+    "store_error": STORAGE,
+    "commit_unknown": STORAGE,
+    "saver_closed": STORAGE,
+    "unsupported_storage": STORAGE,
+    # the rest
+    "stepwell_error": INTERNAL,
+    "internal_error": INTERNAL,
+    "interrupted": INTERRUPTED,
+}
+
+
+def exit_status(code: str) -> int:
+    """Return the status for an error with this code. An error class of the user's own counts as a failed run."""
+    return STATUS_OF.get(code, FAILED)

@@ -1,0 +1,66 @@
+"""The global options, accepted before and after the subcommand, and what was said with them.
+
+The rule: an option given in both places means what was said last, and no command has a global option of its own.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+DEFAULT_DB = "stepwell.db"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass
+class Settings:
+    """What holds for a whole call of the command line."""
+
+    db: str | None = None
+    json: bool = False
+    debug: bool = False
+
+    @property
+    def path(self) -> str:
+        """The database file."""
+        return DEFAULT_DB if self.db is None else self.db
+
+    def resume_command(self, target: str, thread_id: str, question: str | None = None) -> str:
+        """Return the line to type to go on with a thread; with a question's id, the one that answers it."""
+        words = ["resume", target, "--thread", thread_id]
+        words += [] if self.db is None else ["--db", self.db]
+        words += [] if question is None else ["--answer", f"{question}=JSON"]
+        return f"{_program()} {shlex.join(words)}"
+
+
+def _program() -> str:
+    """Return what the user typed to get here: `stepwell`, or `python -m stepwell`."""
+    context = click.get_current_context(silent=True)
+    name = context.find_root().info_name if context is not None else None
+    return name or "stepwell"
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value == "":
+        raise click.BadParameter("it is empty.", context, parameter)
+    if value:
+        assert parameter.name is not None
+        setattr(context.ensure_object(Settings), parameter.name, value)
+
+
+_OPTIONS = (
+    click.option("--db", metavar="FILE", expose_value=False, callback=_keep, help=f"The database [{DEFAULT_DB}]."),
+    click.option("--json", is_flag=True, expose_value=False, callback=_keep, help="Print JSON, and nothing else."),
+    click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show the traceback of an error."),
+)
+
+
+def global_options(command: Command) -> Command:
+    """Give a command the global options."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

@@ -1,0 +1,120 @@
+"""A checkpoint read from its rows alone, without the graph that wrote it.
+
+Reducers are the graph's, so `values` are those of the checkpoint as committed: what the finished tasks of the running
+superstep wrote stands beside them, in `tasks`. The rule: every row is verified, and every class is `Opaque`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, TaskView
+from stepwell.cli.rendering import as_json, opaque_codec
+from stepwell.cli.screen import moment
+from stepwell.codec import Codec
+from stepwell.errors import UnknownCheckpointError
+from stepwell.runtime.loading import apply_records, load_values, row_name
+from stepwell.store import CheckpointRow, Reader, ThreadRow
+from stepwell.superstep import body as layout
+from stepwell.superstep.decide import open_questions
+from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Succeeded, summary
+from stepwell.superstep.state import Base, Identity, State
+
+
+def read_view(reader: Reader, thread: ThreadRow, checkpoint_id: str | None) -> CheckpointView:
+    """Return a checkpoint of the thread, or its head."""
+    codec = opaque_codec()
+    if checkpoint_id is None:
+        row = reader.newest(thread.thread_id, "")
+    else:
+        row = reader.checkpoint(thread.thread_id, "", checkpoint_id)
+    if row is None:
+        if checkpoint_id is not None:
+            raise UnknownCheckpointError(thread_id=thread.thread_id, checkpoint_id=checkpoint_id)
+        return CheckpointView(thread.thread_id, thread.status)
+    opened = layout.open_checkpoint(row.body, row_name(row))
+    base = _base(reader, codec, row, opened)
+    tasks = _task_views(reader, codec, row, base)
+    finished = {task.id for task in tasks if task.status == "succeeded" and checkpoint_id is None}
+    return CheckpointView(
+        thread=thread.thread_id,
+        status=thread.status,
+        checkpoint=row.checkpoint_id,
+        step=row.step,
+        source=row.source,
+        lineage=row.lineage,
+        seq=row.seq,
+        created_at=moment(row.created_at),
+        metadata=json.loads(row.metadata) if row.metadata else {},
+        run=row.run_id or None,
+        parent=_parent_id(reader, row),
+        next=tuple(task.node for task in tasks if task.id not in finished),
+        values=_shown_values(base.state),
+        tasks=tasks,
+    )
+
+
+def _base(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout.Opened) -> Base:
+    """Return the checkpoint with everything recorded on it."""
+    state = State(
+        values=load_values(reader, codec, row, opened),
+        next=layout.decode_next(codec, opened.next),
+        activations=opened.activations,
+        step=row.step,
+    )
+    identity = Identity(row.graph_id, row.version, row.thread_id, row.namespace, row.checkpoint_id)
+    base = Base(state, identity, row.lineage, row.seq, row.digest)
+    apply_records(codec, base, reader.records(row.thread_id, row.seq))
+    return base
+
+
+def _task_views(reader: Reader, codec: Codec, row: CheckpointRow, base: Base) -> tuple[TaskView, ...]:
+    merged = _merged_outcomes(reader, codec, row)
+    still_open = {question.interrupt_id for question in open_questions(base)}
+    views = []
+    for task, recorded in zip(base.tasks, base.outcomes, strict=True):
+        outcome = recorded if recorded is not None else merged.get((task.node, task.index))
+        asked = outcome.questions if isinstance(outcome, Interrupted) else ()
+        questions = tuple(
+            OpenQuestion(question.interrupt_id, task.node, as_json(question.value))
+            for question in asked
+            if question.interrupt_id in still_open
+        )
+        views.append(TaskView(task.id, task.node, *_ending(outcome), questions))
+    return tuple(views)
+
+
+def _merged_outcomes(reader: Reader, codec: Codec, row: CheckpointRow) -> dict[tuple[str, int | None], Succeeded]:
+    """Return the outcomes that the next checkpoint of the lineage holds itself."""
+    child = reader.child(row.thread_id, row.seq, row.lineage)
+    if child is None:
+        return {}
+    opened = layout.open_checkpoint(child.body, row_name(child))
+    return {
+        (node, index): layout.decode_succeeded(codec, body, row_name(child))
+        for node, index, body in layout.inline_outcomes(opened)
+    }
+
+
+def _ending(outcome: Outcome | None) -> tuple[str, str | None, Any]:
+    """Return a task's status, error and result."""
+    match outcome:
+        case Succeeded():
+            return "succeeded", None, as_json(summary(outcome.writes) or {})
+        case Failed():
+            return "failed", outcome.text, None
+        case Cancelled():
+            return "cancelled", outcome.text, None
+        case Interrupted():
+            return "interrupted", None, None
+    return "planned", None, None
+
+
+def _parent_id(reader: Reader, row: CheckpointRow) -> str | None:
+    return None if row.parent_seq is None else reader.checkpoints(row.thread_id, [row.parent_seq])[0].checkpoint_id
+
+
+def _shown_values(state: State) -> Any:
+    values = dict(state.values)
+    return as_json(values["__root__"] if set(values) == {"__root__"} else values)

@@ -1,0 +1,83 @@
+"""The codec the rest of Stepwell uses: values to bytes and back, exactly or not at all.
+
+Here: `Codec` and the frame around its bytes. Not here: how values are packed (`encode`), rebuilt (`decode`), or blamed
+(`faults`). Rule kept: `loads(dumps(x)) == x` with equal types all the way down, or `dumps` raises and names the path. A
+shared reference becomes a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from stepwell.codec.kinds import FORMAT, Malformed, Unbuildable
+from stepwell.codec.registry import Registry
+from stepwell.errors import CorruptRecordError
+
+# Five bytes of length, one of format: a trailer shows a cut or lengthened record, and costs no copy on the way back.
+_TRAILER: Final = 6
+_IMMUTABLE: Final = frozenset({type(None), bool, int, float, str, bytes})
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether `value` is an immutable leaf of a built-in type, so that copying it is pointless."""
+    return type(value) in _IMMUTABLE
+
+
+class Codec:
+    """Turn values into bytes and back with the types of one registry. Safe to share between threads.
+
+    `on_unknown_type(type_name, stored)` is called for a stored value that nothing listed can rebuild; what it returns
+    takes the place of the value. Without it such a value raises `UnknownTypeError`.
+    """
+
+    def __init__(self, registry: Registry, on_unknown_type: Callable[[str, Any], Any] | None = None) -> None:
+        from stepwell.codec.decode import Decoder
+        from stepwell.codec.encode import Encoder
+
+        self.registry = registry
+        self._decoder = Decoder(registry, on_unknown_type)
+        self._encoder = Encoder(registry, self._decoder.reload)
+        self._orderer = Encoder(registry, self._decoder.reload, ordered=True)
+        self._pack = self._encoder.pack
+        self._unpack = self._decoder.unpack
+
+    def dumps(self, value: Any, path: str = "") -> bytes:
+        """Return `value` as bytes. Raises `UnserializableValueError` naming the path of what cannot be stored."""
+        try:
+            data = self._pack(value)
+        except Exception as error:
+            from stepwell.codec.faults import write_error
+
+            raise write_error(self._encoder, value, path, error) from error
+        return data + (len(data) << 8 | FORMAT).to_bytes(_TRAILER, "big")
+
+    def loads(self, data: bytes, path: str = "") -> Any:
+        """Return the value `dumps` was given.
+
+        Raises `CorruptRecordError` for anything `dumps` did not write and `UnknownTypeError`, with the path below
+        `path`, for a type the registry does not list or a class that no longer fits what is stored. What
+        `on_unknown_type` raises passes through.
+        """
+        body = memoryview(data)[:-_TRAILER]
+        if int.from_bytes(data[-_TRAILER:], "big") != len(body) << 8 | FORMAT:
+            raise CorruptRecordError(record=path or "value", reason="its length or format does not fit its trailer")
+        try:
+            return self._unpack(body)
+        except (Malformed, Unbuildable, RecursionError) as error:
+            from stepwell.codec.faults import load_error
+
+            raise load_error(self._decoder, bytes(body), path, error) from error
+
+    def copy(self, value: Any, path: str = "") -> Any:
+        """Return the value a reader of the record would get."""
+        return self.loads(self.dumps(value, path), path)
+
+    def canonical(self, value: Any, path: str = "") -> bytes:
+        """Return bytes that are the same for the same value, whatever the order of its dicts and sets."""
+        try:
+            return self._orderer.pack(value)
+        except Exception as error:
+            from stepwell.codec.faults import write_error
+
+            raise write_error(self._orderer, value, path, error) from error

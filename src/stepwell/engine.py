@@ -1,0 +1,400 @@
+"""`CompiledGraph`: the public object, and the one place where layers are wired together.
+
+Every method pair (`invoke`/`ainvoke`, ...) makes the same coroutine and hands it to one of the two drivers. What a run
+does is the runtime's; nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from stepwell.clock import SystemClock
+from stepwell.codec import Codec, Registry
+from stepwell.errors import InvalidCheckpointerError, InvalidConfigError, NoCheckpointerError
+from stepwell.graph.state_graph import StateGraph, use_engine
+from stepwell.graph.types import Command, Interrupt, Overwrite, Send
+from stepwell.ids import TimeOrderedIds
+from stepwell.plan.tables import Plan
+from stepwell.runtime.config import RunConfig, parse_config
+from stepwell.runtime.context import coerce_context
+from stepwell.runtime.drive import Ending, drive
+from stepwell.runtime.edit import Edit, edit
+from stepwell.runtime.run import DURABILITIES, Request, Run
+from stepwell.runtime.snapshot import StateSnapshot, empty_snapshot, read_history, read_state
+from stepwell.runtime.stream import Stream, as_interrupt, output_of, visible_values
+from stepwell.runtime.sync_driver import SyncPort, drive_sync, stream_sync
+from stepwell.store import HistoryQuery, Store
+from stepwell.worker.lease import LeaseKeeper
+
+if TYPE_CHECKING:
+    from stepwell.runtime.async_driver import AsyncPort
+
+Durability = Literal["sync", "async", "exit"]
+OnPending = Literal["raise", "discard", "finish"]
+Config = Mapping[str, Any] | None
+StreamMode = str | Sequence[str]
+
+
+class CompiledGraph:
+    """A graph that runs. With a checkpointer every run is durable; without one the same engine keeps nothing."""
+
+    def __init__(
+        self,
+        builder: StateGraph[Any, Any, Any, Any],
+        plan: Plan,
+        *,
+        checkpointer: Any = None,
+        store: Any = None,
+        debug: bool = False,
+        name: str | None = None,
+        config: Config = None,
+    ) -> None:
+        self.builder = builder
+        self.plan = plan
+        self.name = name or "LangGraph"
+        self.checkpointer = checkpointer
+        self.store = store
+        self.debug = debug
+        self._config = config
+        self._durable = _store_of(checkpointer)
+        registry = Registry.from_schemas(*plan.schemas).with_types(Send, Command, Interrupt, Overwrite)
+        self.codec = Codec(registry, getattr(checkpointer, "on_unknown_type", None))
+        self._leases = keeper_of(self._durable) if self._durable is not None else None
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def invoke(
+        self,
+        input: Any,
+        config: Config = None,
+        *,
+        context: Any = None,
+        stream_mode: StreamMode = "values",
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: Sequence[str] | Literal["*"] | None = None,
+        interrupt_after: Sequence[str] | Literal["*"] | None = None,
+        durability: Durability | None = None,
+        on_pending: OnPending | None = None,
+        on_limit: Literal["raise", "stop"] = "raise",
+        thread_step_limit: int | None = None,
+    ) -> Any:
+        """Run to the end or to a pause and return the state's values, with `__interrupt__` where questions are open.
+
+        `input` is a new input, `None` to continue, or a `Command`. On return everything is durable as `durability` says
+        ("sync" unless given). Works inside a running event loop too. With another `stream_mode`, the list of chunks.
+
+        `on_pending` says what a new input does with unfinished work. At a step limit, `on_limit="stop"` returns the
+        state reached instead of raising; `thread_step_limit` bounds the thread's whole history, where the config's
+        `recursion_limit` bounds this run.
+        """
+        if stream_mode != "values":
+            return list(self.stream(**_arguments(locals())))
+        run = self._run(**_arguments(locals(), drop="stream_mode"))
+        return self._result(run, self._drive_sync(run), output_keys)
+
+    async def ainvoke(
+        self,
+        input: Any,
+        config: Config = None,
+        *,
+        context: Any = None,
+        stream_mode: StreamMode = "values",
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: Sequence[str] | Literal["*"] | None = None,
+        interrupt_after: Sequence[str] | Literal["*"] | None = None,
+        durability: Durability | None = None,
+        on_pending: OnPending | None = None,
+        on_limit: Literal["raise", "stop"] = "raise",
+        thread_step_limit: int | None = None,
+    ) -> Any:
+        """Do as `invoke`, on this event loop."""
+        if stream_mode != "values":
+            return [chunk async for chunk in self.astream(**_arguments(locals()))]
+        run = self._run(**_arguments(locals(), drop="stream_mode"))
+        return self._result(run, await self._drive_async(run), output_keys)
+
+    def stream(
+        self,
+        input: Any,
+        config: Config = None,
+        *,
+        context: Any = None,
+        stream_mode: StreamMode = "updates",
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: Sequence[str] | Literal["*"] | None = None,
+        interrupt_after: Sequence[str] | Literal["*"] | None = None,
+        durability: Durability | None = None,
+        on_pending: OnPending | None = None,
+        on_limit: Literal["raise", "stop"] = "raise",
+        thread_step_limit: int | None = None,
+    ) -> Iterator[Any]:
+        """Run as far as the consumer pulls, yielding chunks of the modes asked for ((mode, chunk) for a list of modes).
+
+        Closing or dropping the iterator stops the run: it is recorded, finished tasks are kept, the thread is freed.
+        """
+        run = self._run(**_arguments(locals()))
+        return stream_sync(lambda: drive(run), _sync_port(run))
+
+    async def astream(
+        self,
+        input: Any,
+        config: Config = None,
+        *,
+        context: Any = None,
+        stream_mode: StreamMode = "updates",
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: Sequence[str] | Literal["*"] | None = None,
+        interrupt_after: Sequence[str] | Literal["*"] | None = None,
+        durability: Durability | None = None,
+        on_pending: OnPending | None = None,
+        on_limit: Literal["raise", "stop"] = "raise",
+        thread_step_limit: int | None = None,
+    ) -> AsyncIterator[Any]:
+        """Do as `stream`, on this event loop."""
+        from stepwell.runtime.async_driver import stream_async
+
+        run = self._run(**_arguments(locals(), drop="stream_async"))
+        chunks = stream_async(lambda: drive(run), _async_port(run))
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            await chunks.aclose()  # type: ignore[attr-defined]
+
+    def retry(self, config: Config, *, durability: Durability | None = None, context: Any = None) -> Any:
+        """Run what failed again, and only what is missing. NothingToRetryError where nothing failed."""
+        run = self._run(None, config, retry_only=True, durability=durability, context=context)
+        return self._result(run, self._drive_sync(run), None)
+
+    async def aretry(self, config: Config, *, durability: Durability | None = None, context: Any = None) -> Any:
+        """Do as `retry`, on this event loop."""
+        run = self._run(None, config, retry_only=True, durability=durability, context=context)
+        return self._result(run, await self._drive_async(run), None)
+
+    # -- looking ------------------------------------------------------------------------------------------------------
+
+    def get_state(self, config: Config) -> StateSnapshot:
+        """Return the thread's state: its head with finished tasks applied or, by checkpoint id, as committed."""
+        checked = self._addressed(config, "get_state")
+        assert self._durable is not None and checked.thread_id is not None
+        with self._durable.reading() as reader:
+            address = (checked.thread_id, checked.namespace, checked.checkpoint_id)
+            found = read_state(reader, self.codec, self.plan, *address)
+        return found if found is not None else empty_snapshot(config or {})
+
+    async def aget_state(self, config: Config) -> StateSnapshot:
+        """Do as `get_state`, without blocking the event loop."""
+        return await self._off_loop(lambda: self.get_state(config))  # type: ignore[no-any-return]
+
+    def get_state_history(
+        self,
+        config: Config,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config = None,
+        limit: int | None = None,
+    ) -> Iterator[StateSnapshot]:
+        """Return the thread's checkpoints, newest first: those matching `filter`, older than `before`, at most
+        `limit`."""
+        checked = self._addressed(config, "get_state_history")
+        assert self._durable is not None and checked.thread_id is not None
+        with self._durable.reading() as reader:
+            older = parse_config(before).checkpoint_id if before is not None else None
+            row = reader.checkpoint(checked.thread_id, checked.namespace, older) if older else None
+            before_seq = row.seq if row is not None else None
+            query = HistoryQuery(checked.thread_id, checked.namespace, before_seq, limit, filter)
+            return iter(read_history(reader, self.codec, self.plan, query))
+
+    async def aget_state_history(
+        self,
+        config: Config,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: Config = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[StateSnapshot]:
+        """Do as `get_state_history`, without blocking the event loop."""
+        found = await self._off_loop(lambda: self.get_state_history(config, filter=filter, before=before, limit=limit))
+        for snapshot in found:
+            yield snapshot
+
+    # -- editing ------------------------------------------------------------------------------------------------------
+
+    def update_state(self, config: Config, values: Any, as_node: str | None = None) -> dict[str, Any]:
+        """Write a new checkpoint as if `as_node` had returned `values`; return the config that addresses it.
+
+        Durable on return. At the head, outcomes, answers and questions of the tasks that stay are kept; at an older
+        checkpoint a new lineage begins. Without `as_node` the last node that wrote is taken.
+        """
+        run = self._editing(config, "update_state")
+        return self._drive_edit(run, Edit(values, as_node))
+
+    async def aupdate_state(self, config: Config, values: Any, as_node: str | None = None) -> dict[str, Any]:
+        """Do as `update_state`, on this event loop."""
+        run = self._editing(config, "update_state")
+        return await self._adrive_edit(run, Edit(values, as_node))
+
+    def fork(self, config: Config, values: Any = None, as_node: str | None = None) -> dict[str, Any]:
+        """Begin a new lineage at a checkpoint, optionally edited; return the config that addresses its first one."""
+        run = self._editing(config, "fork")
+        return self._drive_edit(run, Edit(values, as_node, fork=True))
+
+    async def afork(self, config: Config, values: Any = None, as_node: str | None = None) -> dict[str, Any]:
+        """Do as `fork`, on this event loop."""
+        run = self._editing(config, "fork")
+        return await self._adrive_edit(run, Edit(values, as_node, fork=True))
+
+    # -- wiring -------------------------------------------------------------------------------------------------------
+
+    def with_config(self, config: Config = None, **more: Any) -> CompiledGraph:
+        """Return the same graph with config to lay every call's own over."""
+        bound = {**(self._config or {}), **(config or {}), **more}
+        return CompiledGraph(
+            self.builder,
+            self.plan,
+            checkpointer=self.checkpointer,
+            store=self.store,
+            debug=self.debug,
+            name=self.name,
+            config=bound,
+        )
+
+    def _run(
+        self,
+        input: Any,
+        config: Config = None,
+        *,
+        context: Any = None,
+        stream_mode: StreamMode | None = None,
+        output_keys: str | Sequence[str] | None = None,
+        interrupt_before: Sequence[str] | Literal["*"] | None = None,
+        interrupt_after: Sequence[str] | Literal["*"] | None = None,
+        durability: Durability | None = None,
+        on_pending: OnPending | None = None,
+        on_limit: Literal["raise", "stop"] = "raise",
+        thread_step_limit: int | None = None,
+        retry_only: bool = False,
+    ) -> Run:
+        if durability is not None and durability not in DURABILITIES:
+            raise InvalidConfigError(reason=f"durability is one of {', '.join(DURABILITIES)}, not {durability!r}")
+        if on_pending not in (None, "raise", "discard", "finish"):
+            raise InvalidConfigError(reason=f'on_pending is "raise", "discard" or "finish", not {on_pending!r}')
+        if on_limit not in ("raise", "stop") or (thread_step_limit is not None and thread_step_limit < 1):
+            raise InvalidConfigError(reason='on_limit is "raise" or "stop", thread_step_limit at least 1')
+        request = Request(
+            input,
+            parse_config(config, self._config) if self._config else parse_config(config),
+            durability=durability or "sync",
+            context=coerce_context(self.plan.context, context),
+            before=self._breakpoints(interrupt_before, self.plan.interrupt_before),
+            after=self._breakpoints(interrupt_after, self.plan.interrupt_after),
+            on_pending=on_pending,
+            on_limit=on_limit,
+            thread_step_limit=thread_step_limit,
+            retry_only=retry_only,
+        )
+        stream = Stream(stream_mode, self.plan, output_keys) if stream_mode is not None else None
+        return self._new_run(request, stream)
+
+    def _new_run(self, request: Request, stream: Stream | None = None) -> Run:
+        return Run(self.plan, self.codec, self._durable, request, _CLOCK, _IDS, self.store, stream, self._leases)
+
+    def _breakpoints(self, given: Sequence[str] | Literal["*"] | None, default: frozenset[str]) -> frozenset[str]:
+        if given is None:
+            return default
+        names = self.plan.nodes if given == "*" else [given] if isinstance(given, str) else given
+        for name in names:
+            if name not in self.plan.nodes:
+                raise InvalidConfigError(f"Interrupt node `{name}` not found", key="interrupt")
+        return frozenset(names)
+
+    def _result(self, run: Run, ending: Ending, keys: str | Sequence[str] | None) -> Any:
+        values = output_of(self.plan, visible_values(self.plan, ending.base), keys)
+        if not ending.questions:
+            return values
+        asked = [as_interrupt(question) for question in ending.questions]
+        return {**values, "__interrupt__": asked} if isinstance(values, dict) else {"__interrupt__": asked}
+
+    def _addressed(self, config: Config, operation: str) -> RunConfig:
+        """Return the config of a call that needs a thread on disk."""
+        if self._durable is None:
+            raise NoCheckpointerError(operation=operation)
+        checked = parse_config(config, self._config) if self._config else parse_config(config)
+        if checked.thread_id is None:
+            raise InvalidConfigError(reason=f"{operation} needs a thread_id in configurable", key="thread_id")
+        return checked
+
+    def _editing(self, config: Config, operation: str) -> Run:
+        return self._new_run(Request(None, self._addressed(config, operation)))
+
+    def _drive_sync(self, run: Run) -> Ending:
+        return drive_sync(drive(run), _sync_port(run))
+
+    async def _drive_async(self, run: Run) -> Ending:
+        from stepwell.runtime.async_driver import drive_async
+
+        return await drive_async(drive(run), _async_port(run))
+
+    def _drive_edit(self, run: Run, change: Edit) -> dict[str, Any]:
+        return drive_sync(edit(run, change), _sync_port(run))
+
+    async def _adrive_edit(self, run: Run, change: Edit) -> dict[str, Any]:
+        from stepwell.runtime.async_driver import drive_async
+
+        return await drive_async(edit(run, change), _async_port(run))
+
+    async def _off_loop(self, function: Any) -> Any:
+        from stepwell.runtime.async_driver import blocking
+
+        return await blocking(function, self._durable)
+
+    def __repr__(self) -> str:
+        return f"CompiledGraph({self.plan.graph_id}, nodes={list(self.plan.nodes)})"
+
+
+_CLOCK = SystemClock()
+_IDS = TimeOrderedIds()
+
+
+def _arguments(given: dict[str, Any], drop: str = "") -> dict[str, Any]:
+    """Return a method's own keyword arguments, to hand on."""
+    return {key: value for key, value in given.items() if key not in ("self", drop)}
+
+
+def _sync_port(run: Run) -> SyncPort:
+    port = run.port = SyncPort(run)
+    if run.stream is not None:
+        run.stream.wake = port.wake
+    return port
+
+
+def _async_port(run: Run) -> AsyncPort:
+    from stepwell.runtime.async_driver import AsyncPort
+
+    port = run.port = AsyncPort(run)
+    if run.stream is not None:
+        run.stream.wake = port.wake
+    return port
+
+
+def _store_of(checkpointer: Any) -> Store | None:
+    """Return the store behind a checkpointer; what is no saver of ours is refused with what to pass instead."""
+    if checkpointer is None or checkpointer is False:
+        return None
+    store = getattr(checkpointer, "store", None)
+    if store is None or not hasattr(store, "admit"):
+        kind = f"{type(checkpointer).__module__}.{type(checkpointer).__qualname__}"
+        raise InvalidCheckpointerError(given=kind)
+    return store  # type: ignore[no-any-return]
+
+
+def keeper_of(store: Store) -> LeaseKeeper:
+    """Return the one lease keeper of a store."""
+    keeper = getattr(store, "_lease_keeper", None)
+    if keeper is None:
+        keeper = store._lease_keeper = LeaseKeeper(store)  # type: ignore[attr-defined]
+    return keeper
+
+
+use_engine(CompiledGraph)

@@ -1,0 +1,339 @@
+"""The whole exception tree. Every error has a stable `code`, typed fields and a next step.
+
+    StepwellError
+    ├── GraphError                     what is wrong with the graph as written (also a ValueError)
+    │   ├── InvalidGraphError          · GraphMismatchError · DuplicateTypeError
+    ├── UsageError                     what is wrong with a call (also a ValueError)
+    │   ├── EmptyInputError            · InvalidConfigError · InvalidUpdateError · NothingToRetryError
+    │   ├── PendingWorkError           · RunConflictError   · NestedThreadError
+    │   ├── InvalidCheckpointerError (also a TypeError)
+    │   └── UnknownInterruptError      · InterruptAnsweredError · AmbiguousAnswerError · NoCheckpointerError
+    ├── RunError                       a run could not go on; its thread can be resumed
+    │   ├── GraphRecursionError        · NodeTimeoutError · NodeCancelledError · MergeError
+    │   ├── StateValidationError       · PoisonedRunError · NestedInterruptError
+    ├── StoreError                     the durable side
+    │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
+    │   └── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
+    └── CodecError                     values and bytes
+        └── UnserializableValueError   · UnknownTypeError
+
+    JoinNotReleasedWarning (Warning)   a run finished although a join still waits
+    GraphInterrupt (BaseException)     a pause, not an error: user code must not swallow it by accident
+
+The CLI's exit codes read `code`, never the text. `fields()` gives the ids an operator needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class StepwellError(Exception):
+    """Something Stepwell refuses or cannot promise. Read `code`, then `fields()`, then the message."""
+
+    code: ClassVar[str] = "stepwell_error"
+
+    def __init__(self, message: str | None = None, /, **fields: Any) -> None:
+        self.__dict__.update(fields)
+        self._fields = fields
+        super().__init__(message if message is not None else self._default_message())
+
+    def _default_message(self) -> str:
+        doc = " ".join((type(self).__doc__ or type(self).__name__).split())
+        return doc.format_map(_Known(self._fields))
+
+    def fields(self) -> dict[str, Any]:
+        """Return the ids and facts this error was raised with."""
+        return dict(self._fields)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args[0], self._fields)
+
+
+class _Known(dict[str, Any]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def _rebuild(kind: type[StepwellError], message: str, fields: dict[str, Any]) -> StepwellError:
+    return kind(message, **fields)
+
+
+# -- the graph as written ---------------------------------------------------------------------------------------------
+
+
+class GraphError(StepwellError, ValueError):
+    """The graph cannot be used as it is written."""
+
+    code = "graph_error"
+
+
+class InvalidGraphError(GraphError):
+    """The graph is not valid: {reason}"""
+
+    code = "invalid_graph"
+
+
+class GraphMismatchError(GraphError):
+    """Thread {thread_id} belongs to graph {recorded!r}, not to {attempted!r}. Compile with name={recorded!r}, or use
+    another thread_id."""
+
+    code = "graph_mismatch"
+
+
+class DuplicateTypeError(GraphError):
+    """The type name {type_name!r} is already registered for another class. Give register_type() another name=."""
+
+    code = "duplicate_type"
+
+
+# -- the call ---------------------------------------------------------------------------------------------------------
+
+
+class UsageError(StepwellError, ValueError):
+    """The call cannot be carried out as given."""
+
+    code = "usage_error"
+
+
+class EmptyInputError(UsageError):
+    """Thread {thread_id} has nothing to continue. Received no input for __start__: pass an input to begin."""
+
+    code = "empty_input"
+
+
+class InvalidConfigError(UsageError):
+    """The config is not valid: {reason}"""
+
+    code = "invalid_config"
+
+
+class InvalidUpdateError(UsageError):
+    """The update is not valid: {reason}"""
+
+    code = "invalid_update"
+
+
+class NothingToRetryError(UsageError):
+    """Thread {thread_id} has no failed task to retry. Use invoke(None, config) to continue it, or pass an input."""
+
+    code = "nothing_to_retry"
+
+
+class PendingWorkError(UsageError):
+    """Thread {thread_id} waits for an answer ({interrupts}). Answer with Command(resume=...), or pass
+    on_pending="discard" or "finish" with the new input."""
+
+    code = "pending_work"
+
+
+class RunConflictError(UsageError):
+    """Run {run_id} was started with another input. Use a new run_id, or the same input to get its result."""
+
+    code = "run_conflict"
+
+
+class NestedThreadError(UsageError):
+    """Thread {thread_id} is being driven by the node that makes this call. Use another thread_id inside a node."""
+
+    code = "nested_thread"
+
+
+class UnknownInterruptError(UsageError):
+    """No open question of thread {thread_id} has the id {interrupt_ids}. Open: {open_ids}. Wrap a value that only
+    looks like an id map in Answer(...)."""
+
+    code = "unknown_interrupt"
+
+
+class InterruptAnsweredError(UsageError):
+    """The question {interrupt_ids} of thread {thread_id} is already answered. Open: {open_ids}."""
+
+    code = "interrupt_answered"
+
+
+class AmbiguousAnswerError(UsageError):
+    """When there are multiple pending interrupts, you must specify the interrupt id when resuming. Thread {thread_id}
+    has open: {open_ids}; pass Command(resume={{id: value}})."""
+
+    code = "ambiguous_answer"
+
+
+class NoCheckpointerError(UsageError):
+    """{operation} needs a checkpointer: No checkpointer set. Compile with checkpointer=SqliteSaver("file.db") or
+    InMemorySaver()."""
+
+    code = "no_checkpointer"
+
+
+class InvalidCheckpointerError(UsageError, TypeError):
+    """Invalid checkpointer provided: a {given}. Expected an instance of stepwell.SqliteSaver or
+    stepwell.InMemorySaver, as in SqliteSaver("threads.db")."""
+
+    code = "invalid_checkpointer"
+
+
+# -- a run that could not go on ---------------------------------------------------------------------------------------
+
+
+class RunError(StepwellError, RuntimeError):
+    """The run could not go on; its thread keeps what was finished."""
+
+    code = "run_error"
+
+
+class GraphRecursionError(RunError, RecursionError):
+    """Recursion limit of {limit} reached without hitting a stop condition (thread {thread_id}, checkpoint
+    {checkpoint_id}). The state is saved: invoke(None, config) continues with a fresh limit; config["recursion_limit"]
+    raises it."""
+
+    code = "recursion_limit"
+
+
+class NodeTimeoutError(RunError, TimeoutError):
+    """Node {node!r} exceeded its run timeout of {run_timeout:.3f}s (elapsed: {elapsed:.3f}s)."""
+
+    code = "node_timeout"
+
+
+class NodeCancelledError(RunError):
+    """Node {node!r} raised CancelledError although the run was not cancelled."""
+
+    code = "node_cancelled"
+
+
+class MergeError(RunError):
+    """The writes of {tasks} to channel {channel!r} could not be combined: {reason}. Their results are kept: fix the
+    reducer, then retry(config) merges again."""
+
+    code = "merge_failed"
+
+
+class StateValidationError(RunError, ValueError):
+    """Node {node!r} wrote an invalid value to field {field!r}: {reason}"""
+
+    code = "invalid_state"
+
+
+class PoisonedRunError(RunError):
+    """Run {run_id} of thread {thread_id} was taken over {recoveries} times without progress and is given up. Fix what
+    kills the process, then retry(config)."""
+
+    code = "poisoned_run"
+
+
+class NestedInterruptError(RunError):
+    """A graph run inside node {node!r} asked a question, and nothing could carry the answer back to it. Ask from the
+    outer graph's own nodes, or give the inner graph a checkpointer and a thread_id of its own."""
+
+    code = "nested_interrupt"
+
+
+# -- the durable side -------------------------------------------------------------------------------------------------
+
+
+class StoreError(StepwellError):
+    """The store could not do what was asked."""
+
+    code = "store_error"
+
+
+class ThreadBusyError(StoreError):
+    """Thread {thread_id} is being run by {holder} (run {run_id}). Wait for it, or for its lease to expire in
+    {expires_in:.1f}s."""
+
+    code = "thread_busy"
+
+
+class LeaseLostError(StoreError):
+    """Run {run_id} lost its lease on thread {thread_id}: another run took over. Nothing was written; read the
+    thread's state."""
+
+    code = "lease_lost"
+
+
+class CommitUnknownError(StoreError):
+    """The store could not say whether a commit to thread {thread_id} landed: {reason}. Read the thread's state before
+    going on; invoke(None, config) continues from whatever is there."""
+
+    code = "commit_unknown"
+
+
+class SaverClosedError(StoreError):
+    """The saver is closed: {reason}. Keep it open as long as graphs use it, or make a long-lived one with
+    SqliteSaver(path)."""
+
+    code = "saver_closed"
+
+
+class CorruptRecordError(StoreError):
+    """The record {record} does not verify: {reason}. Restore it from a backup, or fork from an earlier checkpoint."""
+
+    code = "corrupt_record"
+
+
+class UnsupportedStorageError(StoreError, ValueError):
+    """This storage cannot hold durable state: {reason}"""
+
+    code = "unsupported_storage"
+
+
+class UnknownThreadError(StoreError, KeyError):
+    """There is no thread {thread_id}."""
+
+    code = "unknown_thread"
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class UnknownCheckpointError(StoreError, KeyError):
+    """Thread {thread_id} has no checkpoint {checkpoint_id}."""
+
+    code = "unknown_checkpoint"
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+# -- values and bytes -------------------------------------------------------------------------------------------------
+
+
+class CodecError(StepwellError):
+    """A value could not be turned into bytes, or bytes into a value."""
+
+    code = "codec_error"
+
+
+class UnserializableValueError(CodecError, TypeError):
+    """{path} is a {type_name}, which cannot be stored exactly{reason}. Store plain data, or register the type with
+    stepwell.register_type()."""
+
+    code = "unserializable_value"
+
+
+class UnknownTypeError(CodecError):
+    """{path} holds a {type_name}, which this graph's registry does not list. Register it, or give the saver
+    on_unknown_type=."""
+
+    code = "unknown_type"
+
+
+class JoinNotReleasedWarning(UserWarning):
+    """A run finished while a join had seen some of its sources and not the others: what follows the join never ran."""
+
+
+# -- pauses -----------------------------------------------------------------------------------------------------------
+
+
+class GraphInterrupt(BaseException):
+    """Raised by `interrupt()` to leave the node. Not an `Exception`: `except Exception` does not catch a pause.
+
+    Catching it anyway changes nothing: the node is interrupted all the same.
+    """
+
+    code: ClassVar[str] = "graph_interrupt"
+
+    def __init__(self, interrupts: Any = ()) -> None:
+        super().__init__(interrupts)
+        self.interrupts = tuple(interrupts) if isinstance(interrupts, list | tuple) else (interrupts,)

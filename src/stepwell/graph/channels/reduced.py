@@ -1,0 +1,79 @@
+"""The channel behind `Annotated[T, reducer]`: writes are folded into the value by the user's function.
+
+What `Overwrite` means within a superstep is defined here, once: it wins over every other write of that superstep,
+whatever its position, so the result does not depend on where in merge order it stands.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, get_args, get_origin
+
+from stepwell.errors import InvalidUpdateError
+from stepwell.graph.channel import Channel, overwritten
+from stepwell.graph.declared import function_text
+from stepwell.graph.messages import is_message_reducer, with_ids
+from stepwell.graph.types import MISSING
+
+Reducer = Callable[[Any, Any], Any]
+
+_CONCRETE: dict[Any, type] = {
+    collections.abc.Sequence: list,
+    collections.abc.MutableSequence: list,
+    collections.abc.Set: set,
+    collections.abc.MutableSet: set,
+    collections.abc.Mapping: dict,
+    collections.abc.MutableMapping: dict,
+}
+
+
+class BinaryOperatorAggregate(Channel):
+    """Fold each write into the value: `value = operator(value, write)`, in merge order.
+
+    The value starts as `typ()` where the type can be called without arguments, else with the first write.
+    """
+
+    def __init__(self, typ: Any, operator: Reducer) -> None:
+        super().__init__(typ)
+        self.operator = operator
+        self.invents_ids = is_message_reducer(operator)
+
+    def initial(self) -> Any:
+        typ = get_args(self.typ)[0] if get_origin(self.typ) is Annotated else self.typ
+        origin = get_origin(typ) or typ
+        try:
+            return _CONCRETE.get(origin, origin)()
+        except Exception:  # user code: a constructor that refuses means there is no first value
+            return MISSING
+
+    def fold(self, current: Any, writes: Sequence[Any], key: str) -> Any:
+        replacements = [value for replaces, value in map(overwritten, writes) if replaces]
+        if len(replacements) > 1:
+            raise InvalidUpdateError("Can receive only one Overwrite value per super-step.", key=key)
+        if replacements:
+            return replacements[0]
+        for write in writes:
+            current = write if current is MISSING else self.operator(current, write)
+        return current
+
+    def with_ids(self, write: Any, make_id: Callable[[int], str]) -> Any:
+        return with_ids(write, make_id) if self.invents_ids else write
+
+    def _options(self) -> tuple[str, ...]:
+        return (function_text(self.operator),)
+
+    def _rule(self) -> Any:
+        return self.operator
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BinaryOperatorAggregate):
+            return NotImplemented
+        return self.operator == other.operator or _anonymous(self.operator) or _anonymous(other.operator)
+
+    __hash__ = Channel.__hash__
+
+
+def _anonymous(operator: Reducer) -> bool:
+    """Two lambdas written alike are different objects, so they cannot be told apart by identity."""
+    return getattr(operator, "__name__", "") == "<lambda>"

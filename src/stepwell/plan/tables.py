@@ -1,0 +1,103 @@
+"""The compiled tables a run reads: frozen, complete, free of I/O. `compile.py` makes them, `superstep` reads them.
+
+Nothing here decides anything. A plan holds what may happen; which of it happens next is the superstep layer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from stepwell.graph.channels import Channel
+    from stepwell.graph.policies import RetryPolicy
+    from stepwell.graph.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """User code and how to call it: `call(value, **injected)`."""
+
+    call: Callable[..., Any]
+    is_async: bool
+    inject: tuple[str, ...] = ()
+    """Keyword parameters to fill: names among config, runtime, writer, store, previous."""
+    required: frozenset[str] = frozenset()
+    """The injected names that have no default."""
+    acall: Callable[..., Any] | None = None
+    """The async way to call it, for code that has both ways: a Runnable's `ainvoke` beside its `invoke`."""
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlan:
+    """A router: called with the state its node just wrote, it names the next nodes."""
+
+    name: str
+    callee: Callee
+    reads: Schema
+    path_map: Mapping[Any, str] | None
+    """Router result → node name (END included); None where the result is the node name itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinPlan:
+    """A barrier: `target` runs once every source has run since the last time it was released."""
+
+    id: str
+    sources: frozenset[str]
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """A node: what to call, what it reads, where it leads."""
+
+    name: str
+    callee: Callee
+    reads: Schema
+    edges: tuple[str, ...] = ()
+    """Targets of static edges, END left out, in the order they were added."""
+    joins: tuple[str, ...] = ()
+    """Ids of the joins this node is a source of."""
+    branches: tuple[BranchPlan, ...] = ()
+    retry: tuple[RetryPolicy, ...] = ()
+    timeout: float | None = None
+    """Seconds one attempt may run."""
+    defer: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    goto_replaces: bool = False
+    """Whether a `Command` with `goto` replaces the static edges instead of adding to them."""
+    subgraph: Any = None
+    """The compiled graph, where the node is one (`graph.subgraph.Subgraph`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything a run needs to know of a graph."""
+
+    graph_id: str
+    version: str
+    fingerprint: str
+    """32 hex digits over topology and declared state; unrelated code does not change it."""
+    nodes: Mapping[str, NodePlan]
+    start: NodePlan
+    """START as a node: its callee maps the input, its edges and branches are the graph's entry."""
+    channels: Mapping[str, Channel]
+    """Every channel that holds a value, by name. A state without keys has the one channel `__root__`."""
+    managed: Mapping[str, str]
+    """State keys computed per superstep: name → "remaining_steps" | "is_last_step"."""
+    joins: Mapping[str, JoinPlan]
+    state: Schema
+    input: Schema
+    output: Schema
+    context: Any
+    """The context schema as given, or None."""
+    interrupt_before: frozenset[str]
+    interrupt_after: frozenset[str]
+    schemas: tuple[Any, ...]
+    """The user's schema classes, from which the codec's registry is made."""
+    settling: tuple[str, ...] = ()
+    """Channels whose `settle` must be asked after a superstep that did not write them."""
+    inventive: frozenset[str] = frozenset()
+    """Channels whose writes may need ids made up (`Channel.invents_ids`)."""

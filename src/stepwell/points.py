@@ -1,0 +1,45 @@
+"""Named crash points: the lines at which a process may die, listed so that tests can kill it at each of them.
+
+Production code calls `reach(POINT)`; without a hook that is one comparison. Only tests set the hook
+(`stepwell.testing`). A new durable line gets a new point here, and with it a crash test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+ADMISSION = "run.before_admission"
+ADMITTED = "run.admitted"
+TASK_STARTED = "task.started"
+TASK_FINISHED = "task.finished"
+OUTCOMES_RECORDED = "superstep.outcomes_recorded"
+MERGED = "superstep.merged"
+COMMITTED = "superstep.committed"
+ENDED = "run.ended"
+BEGUN = "transaction.begun"
+FENCED = "transaction.fenced"
+WRITTEN = "transaction.written"
+DURABLE = "transaction.durable"
+
+ALL: tuple[str, ...] = (
+    ADMISSION,
+    ADMITTED,
+    TASK_STARTED,
+    TASK_FINISHED,
+    OUTCOMES_RECORDED,
+    MERGED,
+    COMMITTED,
+    ENDED,
+    BEGUN,
+    FENCED,
+    WRITTEN,
+    DURABLE,
+)
+
+hook: Callable[[str], None] | None = None
+
+
+def reach(point: str) -> None:
+    """Tell whoever watches that this point is reached."""
+    if hook is not None:
+        hook(point)

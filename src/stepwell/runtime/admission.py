@@ -1,0 +1,225 @@
+"""How a run begins: read the thread, choose what the call means there, and take the thread with all of it durable.
+
+Everything is decided on one snapshot and lands in one transaction that holds only if the thread is still as it was
+read; otherwise it is read again. Functions here block on the store and run no user code but reducers and validators.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from stepwell import points
+from stepwell.errors import (
+    EmptyInputError,
+    GraphMismatchError,
+    InvalidConfigError,
+    NestedThreadError,
+    NoCheckpointerError,
+    PoisonedRunError,
+    RunConflictError,
+    RunError,
+    ThreadBusyError,
+    UnknownCheckpointError,
+)
+from stepwell.graph.types import Command
+from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
+from stepwell.runtime.loading import load
+from stepwell.runtime.opening import Place, new_identity, open_call, plan_input, rules_for
+from stepwell.runtime.run import Run
+from stepwell.store import NO_DIGEST, Claim, Reader, RunRow
+from stepwell.superstep import lifecycle
+from stepwell.superstep.answer import resumes
+from stepwell.superstep.begin import empty_state
+from stepwell.superstep.decide import decide, ending
+from stepwell.superstep.state import Base
+
+MAX_RECOVERIES = 5
+ATTEMPTS = 50
+"""How often a claim is composed anew because the thread moved while it was read."""
+
+
+def admit(run: Run) -> bool:
+    """Set the run's base, rules and ledger, and take the thread if there is anything to do.
+
+    Returns False, having done nothing, where a live run with the same run id and input is to be joined: ask again.
+    """
+    if run.store is None:
+        _begin_without_store(run)
+        run.admitted = True
+        return True
+    if run.config.thread_id is None:
+        reason = "a durable run needs a thread_id: pass {'configurable': {'thread_id': ...}}"
+        raise InvalidConfigError(reason=reason, key="thread_id")
+    if run.thread in run.driving:
+        raise NestedThreadError(thread_id=run.config.thread_id)
+    points.reach(points.ADMISSION)
+    for _ in range(ATTEMPTS):
+        with run.store.reading() as reader:
+            claim = _compose(run, reader)
+        if claim is None:
+            return True
+        if claim is _JOIN:
+            return False
+        try:
+            taken = _take(run, claim)
+        except ThreadBusyError as busy:
+            if run.config.run_id is None or busy.fields()["run_id"] != run.config.run_id:
+                raise
+            return False
+        if taken:
+            points.reach(points.ADMITTED)
+            return True
+    raise ThreadBusyError(thread_id=run.config.thread_id, holder="other callers", run_id="?", expires_in=0.0)
+
+
+_JOIN = object()
+
+
+def _take(run: Run, claim: Claim) -> bool:
+    """Make the claim; False where the thread moved. A poisoned run is refused once its end is durable."""
+    assert run.store is not None
+    thread = run.store.admit(claim)
+    if thread is None:
+        return False
+    run.ledger.follow(thread)
+    run.admitted = True
+    if run.leases is not None and claim.lease_seconds is not None:
+        run.leases.hold(run)
+    if claim.run is not None and claim.run.error:
+        raise PoisonedRunError(run_id=claim.run.run_id, thread_id=claim.thread_id, recoveries=claim.run.recoveries)
+    return True
+
+
+def _begin_without_store(run: Run) -> None:
+    raw = run.request.input
+    if raw is None:
+        raise EmptyInputError(thread_id="-")
+    if isinstance(raw, Command) and resumes(raw):
+        raise NoCheckpointerError("Cannot use Command(resume=...) without checkpointer", operation="resume")
+    run.run_id = run.config.run_id or run.ids.new()
+    run.ledger = Ledger(run)
+    base = Base(empty_state(run.plan), new_identity(run))
+    plan_input(run, base, 0, (None, NO_DIGEST), raw)
+
+
+# -- one snapshot -----------------------------------------------------------------------------------------------------
+
+
+def _compose(run: Run, reader: Reader) -> Any:
+    """Return the claim that begins this run; None where there is nothing to do; `_JOIN` where another does it."""
+    place = _locate(run, reader)
+    run.ledger = ledger = Ledger(run)
+    ledger.follow(place.thread)
+    raw = run.request.input
+    digest = _input_digest(run, raw)
+    known = reader.run(run.config.run_id) if run.config.run_id else None
+    if known is not None:
+        if known.thread_id != run.config.thread_id or known.input_digest != digest:
+            raise RunConflictError(run_id=known.run_id)
+        if known.status in lifecycle.ENDED:
+            return _stand_on_result(run, reader, known)
+        if place.crashed is None or place.crashed.run_id != known.run_id:
+            return _JOIN
+        raw = None
+    crashed = place.crashed if raw is None or (isinstance(raw, Command) and resumes(raw)) else None
+    run.run_id = crashed.run_id if crashed is not None else run.config.run_id or run.ids.new()
+    base_seq, stored_input = open_call(run, reader, place, raw, crashed)
+    if base_seq is None:
+        return None
+    row = _run_row(run, place, crashed, base_seq, stored_input, digest)
+    return _claim(run, place, row)
+
+
+def _locate(run: Run, reader: Reader) -> Place:
+    """Return the checkpoint the config addresses, and who was at work there."""
+    thread_id, namespace, wanted = run.config.thread_id, run.config.namespace, run.config.checkpoint_id
+    assert thread_id is not None
+    thread = reader.thread(thread_id)
+    if thread is None:
+        if wanted is not None:
+            raise UnknownCheckpointError(thread_id=thread_id, checkpoint_id=wanted)
+        return Place(None, None, True, None)
+    if thread.graph_id != run.plan.graph_id:
+        raise GraphMismatchError(thread_id=thread_id, recorded=thread.graph_id, attempted=run.plan.graph_id)
+    row = reader.checkpoint(thread_id, namespace, wanted) if wanted else reader.newest(thread_id, namespace)
+    if wanted is not None and row is None:
+        raise UnknownCheckpointError(thread_id=thread_id, checkpoint_id=wanted)
+    crashed = reader.run(thread.run_id) if thread.run_id else None
+    if row is None:
+        return Place(thread, None, True, crashed)
+    newest = wanted is None or reader.newest(thread_id, namespace, row.lineage) == row
+    loaded = load(reader, run.codec, run.plan, row, crashed.run_id if crashed is not None else "")
+    return Place(thread, loaded, newest, crashed)
+
+
+def _input_digest(run: Run, raw: Any) -> bytes:
+    if raw is None or not run.config.run_id:
+        return b""
+    return hashlib.blake2b(run.codec.dumps(raw, "input"), digest_size=16).digest()
+
+
+def _stand_on_result(run: Run, reader: Reader, known: RunRow) -> None:
+    """The run is over: show what it ended with."""
+    row = reader.checkpoint(known.thread_id, run.config.namespace, known.checkpoint_id)
+    if row is None:
+        raise UnknownCheckpointError(thread_id=known.thread_id, checkpoint_id=known.checkpoint_id)
+    loaded = load(reader, run.codec, run.plan, row)
+    if known.status in (lifecycle.FAILED, lifecycle.CANCELLED):
+        raise RunError(
+            f"Run {known.run_id} ended as {known.status}: {known.error}", run_id=known.run_id, status=known.status
+        )
+    run.run_id = known.run_id
+    run.base = loaded.base
+    run.rules = rules_for(run, loaded.base.state.step + 1, loaded.base)
+
+
+# -- the claim --------------------------------------------------------------------------------------------------------
+
+
+def _run_row(run: Run, place: Place, crashed: RunRow | None, base_seq: int, stored: bytes, digest: bytes) -> RunRow:
+    if crashed is not None:
+        stuck = place.thread is not None and place.thread.head_seq == crashed.progress_seq
+        tries = (crashed.recoveries if stuck else 0) + 1
+        return crashed._replace(recoveries=tries, progress_seq=run.ledger.head_seq)
+    return RunRow(
+        run_id=run.run_id,
+        thread_id=run.config.thread_id or "",
+        lineage=run.base.lineage,
+        status=lifecycle.RUNNING,
+        durability=run.durability,
+        input=stored,
+        input_digest=digest,
+        base_seq=base_seq,
+        started_at=run.clock.now(),
+        finished_at=0,
+        recoveries=0,
+        progress_seq=run.ledger.head_seq,
+        checkpoint_id=run.base.checkpoint_id if run.ledger.draft is None else "",
+        error="",
+    )
+
+
+def _claim(run: Run, place: Place, row: RunRow) -> Claim:
+    """Return the claim of the thread; it is left free at once where the run is over before it began."""
+    status, now = lifecycle.RUNNING, run.clock.now()
+    if row.recoveries > MAX_RECOVERIES:
+        status = lifecycle.FAILED
+        row = row._replace(status=status, finished_at=now, error="PoisonedRunError")
+    elif (over := ending(decide(run.base, run.rules), run.request.on_limit == "raise")) is not None:
+        status = over
+        if run.ledger.draft is not None:
+            run.ledger.stage_outcomes(run.base)
+        row = row._replace(status=status, finished_at=now, checkpoint_id=run.base.checkpoint_id)
+    running = status == lifecycle.RUNNING
+    run.ledger.run_row = row if running else None
+    return Claim(
+        thread_id=row.thread_id,
+        graph_id=run.plan.graph_id,
+        seen=place.thread,
+        run=row,
+        rows=run.ledger.take_rows(),
+        lease_seconds=LEASE_SECONDS if running else None,
+        status=status,
+        now=now,
+    )

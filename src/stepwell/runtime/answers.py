@@ -1,0 +1,156 @@
+"""Answers from outside: matched to questions, and made records of the base before anything runs on them.
+
+At the newest checkpoint of a lineage an answer is a record on the base. At an older one, or beside an update or a jump,
+a new checkpoint is written first and the rest of its superstep is carried over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from stepwell.graph.types import Command
+from stepwell.runtime.ledger import Draft, Ledger
+from stepwell.runtime.loading import Loaded, apply_records, asked_questions, load, row_name
+from stepwell.store import Reader, RecordRow
+from stepwell.superstep import body as layout
+from stepwell.superstep import lifecycle
+from stepwell.superstep.answer import Answered, Asked, id_map, match_answers, open_now
+from stepwell.superstep.begin import commanded
+from stepwell.superstep.carry import Record, carry, earlier_answers
+from stepwell.superstep.state import Base, Task, position_id
+
+if TYPE_CHECKING:
+    from stepwell.runtime.run import Run
+
+
+def answer_base(run: Run, reader: Reader, loaded: Loaded, command: Command[Any], newest: bool) -> Base:
+    """Return the base on which the answered tasks run, with everything it needs staged in the ledger."""
+    askable = list(open_now(loaded.base)) if newest else _asked_then(run, loaded)
+    known = _known_ids(run, reader, loaded, askable, command.resume)
+    answers = match_answers(loaded.row.thread_id, askable, command.resume, *known)
+    base = loaded.base
+    if command.update is not None or command.goto:
+        base = command_base(run, reader, loaded, command, newest)
+    elif not newest:
+        base = _forked_for_answers(run, reader, loaded, answers)
+    for task, question, value in answers:
+        now = next(t for t in base.tasks if (t.node, t.index) == (task.node, task.index))
+        body = layout.encode_answer(run.codec, question.interrupt_id, question.call_id, value)
+        run.ledger.add_record(base, now.id, lifecycle.ANSWER, body)
+        base.answer(now.id, question.call_id, value)
+        base.fresh |= {now.id}
+    return base
+
+
+def command_base(run: Run, reader: Reader, loaded: Loaded, command: Command[Any], newest: bool) -> Base:
+    """Return the checkpoint after a command's update and jumps; every planned task stays, with its records."""
+    ledger = run.ledger
+    identity = loaded.base.identity.following(run.ids.new(), run.plan.version)
+    state, changed = commanded(run.plan, loaded.base, command, identity)
+    lineage = loaded.row.lineage if newest else open_lineage(ledger)
+    base = ledger.add(Draft(identity, state, lineage, "update", loaded.row.seq, loaded.row.digest), changed)
+    bring(run, base, carry(loaded.base, base, records_on(run, reader, loaded), _always))
+    return base
+
+
+def _forked_for_answers(run: Run, reader: Reader, loaded: Loaded, answers: list[Answered]) -> Base:
+    """Fork for answers at an older checkpoint: an answered task keeps its earlier answers, the others everything."""
+    base = fork_base(run, loaded)
+    asked = {answer.task.id: answer.question.call_id for answer in answers}
+    records = records_on(run, reader, loaded)
+    kept = [record for record in records if record.task_id not in asked]
+    for task_id, call_id in asked.items():
+        kept += earlier_answers(records, task_id, lambda record, call=call_id: _asks(run, record, call))  # type: ignore[misc]
+    bring(run, base, carry(loaded.base, base, kept, _always))
+    return base
+
+
+def fork_base(run: Run, loaded: Loaded) -> Base:
+    """Return a new checkpoint in a new lineage that stands where `loaded` stood."""
+    identity = loaded.base.identity.following(run.ids.new(), run.plan.version)
+    state = loaded.base.state._replace(step=loaded.base.state.step + 1)
+    draft = Draft(identity, state, open_lineage(run.ledger), "fork", loaded.row.seq, loaded.row.digest)
+    return run.ledger.add(draft, ())
+
+
+def open_lineage(ledger: Ledger) -> int:
+    """Return the number of a new lineage of the thread."""
+    ledger.lineages += 1
+    return ledger.lineages - 1
+
+
+def records_on(run: Run, reader: Reader, loaded: Loaded) -> list[Record]:
+    """Return everything recorded on a base, also the outcomes its next checkpoint holds inline."""
+    records = [Record(row.kind, row.task_id, row.body) for row in loaded.records]
+    child = reader.child(loaded.row.thread_id, loaded.row.seq, loaded.row.lineage)
+    if child is not None:
+        tasks = {(task.node, task.index): task for task in loaded.base.tasks}
+        opened = layout.open_checkpoint(child.body, row_name(child))
+        for node, index, body in layout.inline_outcomes(opened):
+            if (task := tasks.get((node, index))) is not None:
+                records.append(Record(lifecycle.SUCCEEDED, task.id, body))
+    return records
+
+
+def bring(run: Run, base: Base, records: Iterable[Record]) -> None:
+    """Record on a new base what it keeps of the old one."""
+    rows = [run.ledger.add_record(base, r.task_id, r.kind, r.body) for r in records]
+    apply_records(run.codec, base, rows)
+    run.ledger.recorded = recorded_positions(base, rows)
+
+
+def recorded_positions(base: Base, rows: Iterable[RecordRow]) -> dict[int, int]:
+    """Return, per position of the base whose success a record holds, the seq of that record."""
+    positions = {task.id: i for i, task in enumerate(base.tasks)}
+    found = {
+        positions[row.task_id]: row.seq for row in rows if row.kind == lifecycle.SUCCEEDED and row.task_id in positions
+    }
+    return {i: seq for i, seq in found.items() if i < len(base.outcomes)}
+
+
+def _always(old: Task, new: Task) -> bool:
+    return True
+
+
+def _asks(run: Run, record: Record, call_id: str) -> bool:
+    outcome = layout.decode_interrupted(run.codec, record.body, "question")
+    return any(question.call_id == call_id for question in outcome.questions)
+
+
+def _asked_then(run: Run, loaded: Loaded) -> list[Asked]:
+    """Return every question of a base, answered or not: at an older checkpoint each can be answered once more."""
+    asked = asked_questions(run.codec, loaded)
+    return [(task, question) for task in loaded.base.tasks for question in asked.get(task.id, ())]
+
+
+def _known_ids(
+    run: Run, reader: Reader, loaded: Loaded, askable: Iterable[Asked], resume: Any
+) -> tuple[dict[str, str], set[str]]:
+    """Return aliases (ids from before an edit or fork → today's, by position) and the ids answered anywhere."""
+    given = id_map(resume)
+    today = {position_id(task, question.call_id): question.interrupt_id for task, question in askable}
+    if given is None or set(given) <= set(today.values()):
+        return {}, set()
+    thread_id = loaded.row.thread_id
+    answered = {
+        layout.decode_answer(run.codec, row.body, row_name(row))[0]
+        for row in reader.records_of_kind(thread_id, lifecycle.ANSWER)
+    }
+    aliases: dict[str, str] = {}
+    for row in reader.records_of_kind(thread_id, lifecycle.INTERRUPTED):
+        for interrupt_id, position in _positions(run, reader, row).items():
+            if position in today and interrupt_id not in answered:
+                aliases[interrupt_id] = today[position]
+    return aliases, answered
+
+
+def _positions(run: Run, reader: Reader, row: RecordRow) -> dict[str, str]:
+    """Return the questions a record asked: interrupt id → position."""
+    (checkpoint,) = reader.checkpoints(row.thread_id, [row.base_seq])
+    then = load(reader, run.codec, run.plan, checkpoint).base
+    task = next((task for task in then.tasks if task.id == row.task_id), None)
+    if task is None:
+        return {}
+    outcome = layout.decode_interrupted(run.codec, row.body, row_name(row))
+    return {question.interrupt_id: position_id(task, question.call_id) for question in outcome.questions}

@@ -1,0 +1,282 @@
+"""Answers a run's requests on the caller's event loop: the same run, the same requests, another thread of control.
+
+Nothing here blocks the loop: sync user code goes to the pool, a store that touches a disk is reached through its queue.
+A request that can be answered at once costs no turn of the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stepwell.runtime.async_calls import in_context
+from stepwell.runtime.ports import on_thread, pool
+from stepwell.runtime.requests import Ask, Blocking, Done, Enqueue, Mail, Perform, Raised, Settle, Sleep, Write
+from stepwell.runtime.stream import Halted
+
+if TYPE_CHECKING:
+    from stepwell.runtime.calls import Call
+    from stepwell.runtime.run import Run
+    from stepwell.store import Store
+
+Result = TypeVar("Result")
+BUSY_SECONDS = 0.002
+"""How long a worker may go from one call to the next without letting the loop, and so the engine, have a turn."""
+
+
+class AsyncPort:
+    """Mail for a run on an event loop.
+
+    Async calls are run by worker tasks: a worker takes the next call as soon as its last one is done, and a call that
+    has to wait makes room for another worker. So every waiting call has an asyncio task of its own, and calls that
+    never wait share one.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._loop = asyncio.get_running_loop()
+        self._mail: list[Done] = []
+        self._news = False
+        self._waiter: asyncio.Future[None] | None = None
+        self._ready: deque[Call] = deque()
+        self._starting = False
+        self._running: dict[Call, asyncio.Task[None]] = {}
+        self._workers: set[asyncio.Task[None]] = set()
+
+    # -- the run's side ----------------------------------------------------------------------------------------------
+
+    def launch(self, call: Call) -> None:
+        if call.is_async:
+            self._ready.append(call)
+            self._add_worker()
+        else:
+            on_thread(call, self._post_threadsafe)
+
+    def abandon(self, call: Call) -> None:
+        worker = self._running.pop(call, None)
+        if worker is not None:
+            worker.cancel()
+        elif call in self._ready:
+            self._ready.remove(call)
+
+    def wake(self) -> None:
+        self._loop.call_soon_threadsafe(self._notify)
+
+    # -- workers -----------------------------------------------------------------------------------------------------
+
+    def _add_worker(self) -> None:
+        if self._ready and not self._starting:
+            self._starting = True
+            worker = self._loop.create_task(self._work())
+            self._workers.add(worker)
+            worker.add_done_callback(self._workers.discard)
+
+    async def _work(self) -> None:
+        self._starting = False
+        me = asyncio.current_task()
+        assert me is not None
+        since = time.monotonic()
+        while self._ready:
+            call = self._ready.popleft()
+            self._running[call] = me
+            result = await self._perform(call)
+            if self._running.pop(call, None) is None:
+                return  # abandoned: this task was cancelled, and nobody waits for the call
+            self._post(Done(call, result))
+            if time.monotonic() - since > BUSY_SECONDS:
+                await asyncio.sleep(0)
+                since = time.monotonic()
+
+    async def _perform(self, call: Call) -> Any:
+        try:
+            return await in_context(call, self._add_worker)
+        except BaseException as error:
+            return Raised(error)
+
+    # -- mail --------------------------------------------------------------------------------------------------------
+
+    def _post(self, done: Done) -> None:
+        self._mail.append(done)
+        self._notify()
+
+    def _post_threadsafe(self, done: Done) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._post, done)
+        except RuntimeError:  # the loop is closed: nobody waits for this call any more
+            return
+
+    def _notify(self) -> None:
+        self._news = True
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _collect(self, timeout: float | None) -> list[Done]:
+        if not self._news:
+            self._waiter = self._loop.create_future()
+            timer = self._loop.call_later(timeout, self._notify) if timeout is not None else None
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+                if timer is not None:
+                    timer.cancel()
+        self._news = False
+        mail, self._mail = self._mail, []
+        return mail
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    async def answer(self, request: Ask) -> Any:
+        """Carry out one request. What it raises is thrown into the run."""
+        kind = type(request)
+        if kind is Perform:
+            return await self._perform_alone(request.call)  # type: ignore[attr-defined]
+        if kind is Write:
+            return await self._write(request)  # type: ignore[arg-type]
+        if kind is Mail:
+            return await self._collect(request.timeout)  # type: ignore[attr-defined]
+        if isinstance(request, Enqueue):
+            return self._enqueue(request)
+        if isinstance(request, Settle):
+            return await to_the_end(asyncio.wrap_future(request.future))
+        if isinstance(request, Sleep):
+            return await asyncio.sleep(request.seconds)
+        assert isinstance(request, Blocking)
+        return await blocking(request.function, self.run.store)
+
+    async def _perform_alone(self, call: Call) -> Any:
+        if not call.is_async:
+            on_thread(call, self._post_threadsafe)
+            while not (mail := await self._collect(None)):
+                pass
+            return mail[0].result
+        try:
+            return await in_context(call)
+        except asyncio.CancelledError as error:
+            me = asyncio.current_task()
+            if me is not None and me.cancelling():
+                raise
+            return Raised(error)
+        except BaseException as error:
+            return Raised(error)
+
+    def _enqueue(self, request: Enqueue) -> Future[None] | None:
+        store = self.run.store
+        assert store is not None
+        if store.blocking:
+            return store.queue(request.commit)
+        store.commit(request.commit)
+        return None
+
+    async def _write(self, request: Write) -> None:
+        store = self.run.store
+        assert store is not None
+        if store.blocking:
+            await to_the_end(asyncio.wrap_future(store.queue(request.commit)))
+        else:
+            store.commit(request.commit)
+
+
+async def to_the_end(future: asyncio.Future[Result]) -> Result:
+    """Await what must not be left half done: a cancellation is delivered once it is over."""
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.shield(future)
+        except asyncio.CancelledError as error:
+            if future.cancelled():
+                raise
+            cancelled = error
+        except Exception:
+            break
+    if cancelled is not None:
+        raise cancelled
+    return future.result()
+
+
+async def blocking(function: Callable[[], Any], store: Store | None) -> Any:
+    """Call what may block on the store: on a thread, or here where the store never blocks."""
+    if store is None or not store.blocking:
+        return function()
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def work() -> None:
+        try:
+            value = function()
+        except BaseException as error:
+            loop.call_soon_threadsafe(_resolve, future, None, error)
+        else:
+            loop.call_soon_threadsafe(_resolve, future, value, None)
+
+    pool.submit(work)
+    return await to_the_end(future)
+
+
+def _resolve(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    if not future.done():
+        future.set_exception(error) if error is not None else future.set_result(value)
+
+
+async def drive_async(coroutine: Coroutine[Ask, Any, Result], port: AsyncPort) -> Result:
+    """Run to the end on this loop; return what the run returns, raise what it raises."""
+    send, answer = coroutine.send, port.answer
+    try:
+        request = send(None)
+        while True:
+            try:
+                result = await answer(request)
+            except BaseException as error:
+                request = coroutine.throw(error)
+            else:
+                request = send(result)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+async def stream_async(begin: Callable[[], Coroutine[Ask, Any, Any]], port: AsyncPort) -> AsyncIterator[Any]:
+    """Run as far as the consumer pulls, yielding what the stream holds. Closing the iterator halts the run."""
+    stream = port.run.stream
+    assert stream is not None
+    coroutine = begin()
+    error: BaseException | None = None
+    result: Any = None
+    try:
+        while True:
+            request = coroutine.throw(error) if error is not None else coroutine.send(result)
+            for chunk in stream.take():
+                yield chunk
+            result, error = None, None
+            try:
+                result = await port.answer(request)
+            except BaseException as raised:
+                error = raised
+    except StopIteration:
+        for chunk in stream.take():
+            yield chunk
+    except GeneratorExit:
+        await _halt(coroutine, port)
+        raise
+    except Exception:
+        for chunk in stream.take():
+            yield chunk
+        raise
+
+
+async def _halt(coroutine: Coroutine[Ask, Any, Any], port: AsyncPort) -> None:
+    """Stop a run at the request it waits on: it records what happened and frees its thread."""
+    try:
+        request = coroutine.throw(Halted())
+        while True:
+            try:
+                result = await port.answer(request)
+            except BaseException as error:
+                request = coroutine.throw(error)
+            else:
+                request = coroutine.send(result)
+    except (StopIteration, Halted):
+        return

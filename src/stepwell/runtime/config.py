@@ -1,0 +1,151 @@
+"""The caller's config, checked and made plain: one place for each option, and none that is silently ignored.
+
+Thread ids become text by one rule (int and UUID by `str`), so that `1` and `"1"` are the same thread and nothing else
+is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from stepwell.errors import InvalidConfigError
+
+TOP_LEVEL = frozenset(
+    {"tags", "metadata", "callbacks", "run_name", "run_id", "max_concurrency", "recursion_limit", "configurable"}
+)
+ADDRESS = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"})
+DEFAULT_RECURSION_LIMIT = 10_007
+MAX_THREAD_ID = 512
+"""UTF-8 bytes: what every backend's index can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """A checked config."""
+
+    thread_id: str | None = None
+    checkpoint_id: str | None = None
+    namespace: str = ""
+    run_id: str | None = None
+    recursion_limit: int = DEFAULT_RECURSION_LIMIT
+    max_concurrency: int | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What lands in each checkpoint's metadata: the caller's, and plain values of configurable."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """The config as the caller gave it, for nodes."""
+
+    @property
+    def metadata_json(self) -> str:
+        """The metadata as stored; "" for none."""
+        return json.dumps(self.metadata, sort_keys=True) if self.metadata else ""
+
+
+_EMPTY = RunConfig()
+
+
+def parse_config(config: Mapping[str, Any] | None, *defaults: Mapping[str, Any] | None) -> RunConfig:
+    """Return the config checked, laid over the defaults. InvalidConfigError names the option and where it belongs."""
+    if not config and not any(defaults):
+        return _EMPTY
+    given = _merged([*defaults, config])
+    for key in given:
+        if key not in TOP_LEVEL:
+            hint = " (it belongs in configurable)" if key in ADDRESS else ""
+            raise InvalidConfigError(
+                reason=f"unknown key {key!r}{hint}; known: {', '.join(sorted(TOP_LEVEL))}", key=key
+            )
+    configurable = given.get("configurable") or {}
+    for key in ("recursion_limit", "max_concurrency"):
+        if key in configurable:
+            raise InvalidConfigError(reason=f"{key} is a top-level key, not one of configurable", key=key)
+    if configurable.get("checkpoint_id") and not configurable.get("thread_id"):
+        raise InvalidConfigError(reason="checkpoint_id needs a thread_id beside it in configurable", key="thread_id")
+    return RunConfig(
+        thread_id=_thread_id(configurable),
+        checkpoint_id=_optional_text(configurable, "checkpoint_id"),
+        namespace=configurable.get("checkpoint_ns") or "",
+        run_id=_run_id(given),
+        recursion_limit=_positive(given, "recursion_limit") or DEFAULT_RECURSION_LIMIT,
+        max_concurrency=_positive(given, "max_concurrency"),
+        metadata=_metadata(given, configurable),
+        given=given,
+    )
+
+
+def _merged(configs: list[Mapping[str, Any] | None]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for config in configs:
+        if config is None:
+            continue
+        if not isinstance(config, Mapping):
+            raise InvalidConfigError(reason=f"a config is a dict, not a {type(config).__name__}", key="")
+        for key, value in config.items():
+            if key in ("configurable", "metadata") and isinstance(merged.get(key), Mapping) and value:
+                merged[key] = {**merged[key], **value}
+            else:
+                merged[key] = value
+    return merged
+
+
+def _thread_id(configurable: Mapping[str, Any]) -> str | None:
+    if "thread_id" not in configurable:
+        return None
+    given = configurable["thread_id"]
+    if isinstance(given, bool) or not isinstance(given, str | int | UUID):
+        raise InvalidConfigError(reason=f"thread_id is text, an int or a UUID, not {given!r}", key="thread_id")
+    text = str(given)
+    if not text.strip():
+        raise InvalidConfigError(reason="thread_id is empty", key="thread_id")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InvalidConfigError(reason="thread_id is not valid Unicode", key="thread_id") from None
+    if size > MAX_THREAD_ID or "\x00" in text:
+        reason = (
+            f"thread_id has {size} bytes, more than {MAX_THREAD_ID}" if size > MAX_THREAD_ID else "thread_id holds NUL"
+        )
+        raise InvalidConfigError(reason=reason, key="thread_id")
+    return text
+
+
+def _run_id(given: Mapping[str, Any]) -> str | None:
+    run_id = given.get("run_id")
+    if run_id is None:
+        return None
+    if not isinstance(run_id, str | UUID) or not str(run_id).strip() or len(str(run_id)) > MAX_THREAD_ID:
+        raise InvalidConfigError(reason=f"run_id is text or a UUID, not {run_id!r}", key="run_id")
+    return str(run_id)
+
+
+def _optional_text(configurable: Mapping[str, Any], key: str) -> str | None:
+    value = configurable.get(key)
+    if value is not None and not isinstance(value, str):
+        raise InvalidConfigError(reason=f"{key} is text, not {value!r}", key=key)
+    return value or None
+
+
+def _positive(given: Mapping[str, Any], key: str) -> int | None:
+    value = given.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidConfigError(f"{key} must be at least 1, not {value!r}", key=key)
+    return value
+
+
+def _metadata(given: Mapping[str, Any], configurable: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = dict(given.get("metadata") or {})
+    for key, value in configurable.items():
+        if key not in ADDRESS and not key.startswith("__") and isinstance(value, str | int | float | bool):
+            metadata.setdefault(key, value)
+    if not metadata:
+        return metadata
+    try:
+        json.dumps(metadata)
+    except (TypeError, ValueError) as error:
+        raise InvalidConfigError(reason=f"metadata must be JSON: {error}", key="metadata") from None
+    return metadata

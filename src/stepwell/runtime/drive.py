@@ -1,0 +1,244 @@
+"""The life of one run: load → decide → execute → merge → decide next → commit, until it ends.
+
+The loop awaits nothing but the engine's own requests, so the same coroutine runs under `invoke` and `ainvoke`. How a
+run ends (finished, paused, failed, out of steps, cancelled) is below the loop, one function each.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+from stepwell import points
+from stepwell.errors import (
+    EmptyInputError,
+    GraphRecursionError,
+    InvalidUpdateError,
+    JoinNotReleasedWarning,
+    LeaseLostError,
+    MergeError,
+    NestedInterruptError,
+    PendingWorkError,
+    RunError,
+    StateValidationError,
+    StoreError,
+    UnserializableValueError,
+)
+from stepwell.graph.types import START
+from stepwell.runtime.admission import admit
+from stepwell.runtime.execute import execute
+from stepwell.runtime.requests import Blocking, Sleep
+from stepwell.runtime.run import Run
+from stepwell.superstep import lifecycle
+from stepwell.superstep.decide import Decision, RunTasks, Stop, Wait, decide, ending, first_failure, open_questions
+from stepwell.superstep.merge import Merged, merge
+from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded
+from stepwell.superstep.state import Base, merge_order
+
+JOIN_SECONDS = 0.05
+"""How often a caller that joined a run by its id looks whether it is over."""
+
+
+class Ending(NamedTuple):
+    """How a run ended: where it stands, and what is to be raised to the caller."""
+
+    base: Base
+    status: str
+    questions: tuple[Question, ...] = ()
+    error: BaseException | None = None
+
+
+async def drive(run: Run) -> Ending:
+    """Drive the run to its end. Returns where it finished or paused; raises what failed, with the thread told."""
+    if run.request.on_pending == "finish" and run.store is not None:
+        await _finish_pending(run)
+    ending = await _superstep_after_superstep(run)
+    if ending.error is not None:
+        raise ending.error
+    return ending
+
+
+async def _superstep_after_superstep(run: Run) -> Ending:
+    try:
+        while not await Blocking(lambda: admit(run)):
+            await Sleep(JOIN_SECONDS)
+        _resumed(run, run.base)
+        decision = decide(run.base, run.rules)
+        while type(decision) is RunTasks:
+            base = run.base
+            if decision.indexes:
+                await execute(run, base, decision.indexes)
+            if not _all_succeeded(base):
+                return await _stood_still(run, base)
+            run.ledger.own(base)
+            merged = _merge(run, base)
+            run.base = following = run.ledger.advance(base, merged)
+            points.reach(points.MERGED)
+            decision = decide(following, run.rules)
+            await run.ledger.commit(following, *_last(run, decision, following))
+            _publish(run, following, merged)
+        return _ended(run, run.base, decision)
+    except _FAULTS as error:
+        if not run.admitted:
+            raise
+        return await _faulty(run, run.base, error)
+    except BaseException as error:
+        if run.admitted:
+            await _cut_off(run, run.base, error)
+        raise
+    finally:
+        if run.leases is not None:
+            run.leases.let_go(run)
+        points.reach(points.ENDED)
+
+
+_FAULTS = (MergeError, StateValidationError, UnserializableValueError, InvalidUpdateError)
+"""What merging or storing a superstep can refuse. The run fails at its base and keeps what was not at fault."""
+
+
+def _merge(run: Run, base: Base) -> Merged:
+    return merge(run.plan, base.state, base.tasks, base.outcomes)  # type: ignore[arg-type]  # all have succeeded
+
+
+def _all_succeeded(base: Base) -> bool:
+    return set(map(type, base.outcomes)) == {Succeeded}
+
+
+def _last(run: Run, decision: Decision, base: Base) -> tuple[str | None, str]:
+    """Return the run's last status and error, where this decision ends it."""
+    status = ending(decision, run.request.on_limit == "raise")
+    return status, repr(_out_of_steps(decision, base)) if isinstance(
+        decision, Stop
+    ) and status == lifecycle.FAILED else ""
+
+
+def _out_of_steps(stop: Stop, base: Base) -> GraphRecursionError:
+    thread_id = base.identity.thread_id or "-"
+    return GraphRecursionError(limit=stop.limit, thread_id=thread_id, checkpoint_id=base.checkpoint_id)
+
+
+def _publish(run: Run, base: Base, merged: Merged) -> None:
+    if run.stream is not None:
+        run.stream.values(base, merged.changed)
+        run.stream.publish()
+
+
+def _resumed(run: Run, base: Base) -> None:
+    """Show a consumer the state the run begins with, and what of the superstep is done already."""
+    stream = run.stream
+    if stream is None or (base.tasks and base.tasks[0].node == START):
+        return
+    stream.current(base)
+    for task, outcome in zip(base.tasks, base.outcomes, strict=True):
+        if isinstance(outcome, Succeeded):
+            stream.task_settled(task, outcome, cached=True)
+    stream.publish()
+
+
+async def _finish_pending(run: Run) -> None:
+    """Bring what the thread was doing to its end, as a run of its own, before the new input begins."""
+    try:
+        ended = await drive(run.continuation())
+    except EmptyInputError:
+        return
+    if ended.status != lifecycle.FINISHED:
+        asked = ", ".join(question.interrupt_id for question in ended.questions) or "a breakpoint"
+        raise PendingWorkError(thread_id=run.config.thread_id, interrupts=asked)
+
+
+# -- how runs end -----------------------------------------------------------------------------------------------------
+
+
+def _ended(run: Run, base: Base, decision: Decision) -> Ending:
+    if isinstance(decision, Stop):
+        if run.request.on_limit == "raise":
+            return Ending(base, lifecycle.FAILED, error=_out_of_steps(decision, base))
+        return Ending(base, lifecycle.PAUSED)
+    if isinstance(decision, Wait):
+        return _paused(run, base, decision.questions)
+    for join, arrived in base.state.barriers.items():
+        missing = sorted(run.plan.joins[join].sources - arrived) if join in run.plan.joins else []
+        text = f"the join {join!r} was never released: {', '.join(missing)} did not run"
+        warnings.warn(JoinNotReleasedWarning(text), stacklevel=2)
+    return Ending(base, lifecycle.FINISHED)
+
+
+def _paused(run: Run, base: Base, questions: tuple[Question, ...]) -> Ending:
+    if questions and run.store is None and run.asked_by is not None:
+        return Ending(base, lifecycle.FAILED, error=NestedInterruptError(node=run.asked_by))
+    if run.stream is not None:
+        run.stream.paused(base, questions)
+        run.stream.publish()
+    return Ending(base, lifecycle.PAUSED, questions)
+
+
+async def _stood_still(run: Run, base: Base) -> Ending:
+    """Some task failed or asks: everything finished is kept, and the thread says so before anybody is told."""
+    run.ledger.stage_outcomes(base)
+    failure = first_failure(base, merge_order(base.tasks))
+    if failure is None:
+        await run.ledger.end(base, lifecycle.PAUSED)
+        return _paused(run, base, open_questions(base))
+    outcome = base.outcomes[failure]
+    assert isinstance(outcome, Failed | Cancelled)
+    await run.ledger.end(base, lifecycle.FAILED, outcome.text)
+    if run.stream is not None:
+        run.stream.publish()
+    error = outcome.error if isinstance(outcome, Failed) and outcome.error is not None else RunError(outcome.text)
+    _explain(run, base, error, failure)
+    return Ending(base, lifecycle.FAILED, error=error)
+
+
+def _explain(run: Run, base: Base, error: BaseException, index: int | None) -> None:
+    """Add to the exception which task it was, and where the thread stands."""
+    if index is not None:
+        task = base.tasks[index]
+        error.add_note(f"During task with name '{task.node}' and id '{task.id}'")
+    if run.store is not None:
+        error.add_note(f"On thread '{base.identity.thread_id}', resumable from checkpoint '{base.checkpoint_id}'")
+
+
+async def _faulty(run: Run, base: Base, error: BaseException) -> Ending:
+    """A superstep could not be merged or stored: who wrote the value at fault fails, all others keep their outcomes."""
+    culprits = _culprits(run, base, error)
+    for index in culprits:
+        base.outcomes[index] = Failed(repr(error), error)
+        if index not in run.ledger.unrecorded:
+            run.ledger.unrecorded.append(index)
+    try:
+        await run.ledger.end(base, lifecycle.FAILED, repr(error))
+    except UnserializableValueError:  # what a reducer made of storable writes: the thread stays where it was
+        await run.ledger.release(base, lifecycle.FAILED, repr(error))
+    if run.stream is not None:
+        run.stream.forget()
+    _explain(run, base, error, culprits[0] if culprits else None)
+    return Ending(base, lifecycle.FAILED, error=error)
+
+
+def _culprits(run: Run, base: Base, error: BaseException) -> list[int]:
+    if isinstance(error, StateValidationError):
+        field = getattr(error, "field", None)
+        return [
+            i for i, o in enumerate(base.outcomes) if isinstance(o, Succeeded) and any(k == field for k, _ in o.writes)
+        ]
+    if isinstance(error, UnserializableValueError):
+        return [i for i in run.ledger.unrecorded if not run.ledger.storable(base, i)]
+    return []
+
+
+async def _cut_off(run: Run, base: Base, error: BaseException) -> None:
+    """The run was stopped from outside, or the store failed: keep what is finished, free the thread."""
+    if run.ledger.run_row is None or isinstance(error, LeaseLostError):
+        return  # it ended before, keeps nothing, or lost the right to write
+    try:
+        if isinstance(error, StoreError):
+            await run.ledger.release(base, lifecycle.FAILED, repr(error))
+            return
+        for index, outcome in enumerate(base.outcomes):
+            if outcome is None:
+                base.outcomes[index] = Cancelled(repr(error))
+                run.ledger.unrecorded.append(index)
+        await run.ledger.end(base, lifecycle.CANCELLED, repr(error))
+    except StoreError as second:
+        error.add_note(f"The end of the run could not be recorded: {second}")
+    _explain(run, base, error, None)

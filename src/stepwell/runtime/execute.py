@@ -1,0 +1,221 @@
+"""Runs the tasks of one superstep to their outcomes: limits, timeouts, retries. Written once for both drivers.
+
+A lone task is performed in place. Several are launched and come back as mail; each batch of successes is recorded as it
+arrives while siblings still run. A failed task stops nobody: its siblings finish and keep their results.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from stepwell import points
+from stepwell.errors import NodeTimeoutError
+from stepwell.runtime.calls import Again, Call, TaskRun
+from stepwell.runtime.ports import SYNC_CALLS
+from stepwell.runtime.requests import Mail, Perform, Raised, Sleep
+from stepwell.runtime.run import Run
+from stepwell.superstep.outcome import Outcome
+from stepwell.superstep.state import Base
+
+
+async def execute(run: Run, base: Base, indexes: Sequence[int]) -> None:
+    """Fill in the outcomes of these tasks. Raises only what ends the run: a cancellation, a lost lease."""
+    if len(indexes) > 1 or run.live:
+        return await Flight(run, base, indexes).fly()
+    task_run = TaskRun(run, base, indexes[0])
+    if base.attempts:
+        await _wait_for_retry(run, base, task_run)
+    while True:
+        call = _next_call(task_run)
+        if isinstance(call, Call):
+            if call.timeout is not None:
+                return await Flight(run, base, [task_run.index]).fly()
+            announce(run, task_run, call)
+            result = await Perform(call)
+            verdict = task_run.fail(result.error) if type(result) is Raised else task_run.succeed(result)
+        else:
+            verdict = call
+        if not isinstance(verdict, Again):
+            return settle(run, base, task_run, verdict)
+        if verdict.error is not None:
+            await _note_attempt(run, base, task_run, verdict)
+            await Sleep(verdict.delay)
+
+
+async def _wait_for_retry(run: Run, base: Base, task_run: TaskRun) -> None:
+    """A retry that a crashed process had scheduled keeps its time."""
+    if (known := base.attempts.get(task_run.task.id)) is not None:
+        ahead = (known[2] - run.clock.now()) / 1e6
+        if ahead > 0:
+            await Sleep(ahead)
+
+
+def _next_call(task_run: TaskRun) -> Call | Outcome | Again:
+    """Return the next call, or what became of the task where its input cannot be built."""
+    try:
+        return task_run.call()
+    except Exception as error:
+        return task_run.fail(error)
+
+
+def _verdict(task_run: TaskRun, result: Any) -> Outcome | Again:
+    return task_run.fail(result.error) if type(result) is Raised else task_run.succeed(result)
+
+
+def announce(run: Run, task_run: TaskRun, call: Call) -> None:
+    points.reach(points.TASK_STARTED)
+    if run.stream is not None and task_run.kept is None:
+        run.stream.task_started(task_run.task, call.arg)
+
+
+def settle(run: Run, base: Base, task_run: TaskRun, outcome: Outcome) -> None:
+    """Note an outcome: it counts from here on, and is published when it is durable."""
+    points.reach(points.TASK_FINISHED)
+    base.outcomes[task_run.index] = outcome
+    run.ledger.unrecorded.append(task_run.index)
+    if base.fresh:
+        base.fresh -= {task_run.task.id}
+    if run.stream is not None:
+        run.stream.task_settled(task_run.task, outcome)
+
+
+async def _note_attempt(run: Run, base: Base, task_run: TaskRun, again: Again) -> None:
+    assert again.error is not None
+    next_at = run.clock.now() + int(again.delay * 1e6)
+    await run.ledger.attempt(base, task_run.index, again.error, task_run.attempt - 1, task_run.first_at, next_at)
+
+
+class Flight:
+    """The tasks of a superstep on their way: ready, in the air, or waiting for their next attempt."""
+
+    def __init__(self, run: Run, base: Base, indexes: Sequence[int]) -> None:
+        self.run = run
+        self.base = base
+        self._ready: deque[TaskRun] = deque()
+        self._ready_sync: deque[TaskRun] = deque()
+        self._later: list[tuple[float, int, TaskRun]] = []
+        self._flying: dict[Call, float | None] = {}
+        """Call in the air → its deadline (monotonic seconds)."""
+        self._deadlines = 0
+        self._sync_flying = 0
+        self._limit = run.config.max_concurrency
+        now = run.clock.monotonic()
+        for index in indexes:
+            task_run = TaskRun(run, base, index)
+            ahead = self._ahead(task_run)
+            if ahead > 0:
+                heapq.heappush(self._later, (now + ahead, index, task_run))
+            else:
+                self._queue(task_run)
+
+    def _ahead(self, task_run: TaskRun) -> float:
+        known = self.base.attempts.get(task_run.task.id) if self.base.attempts else None
+        return (known[2] - self.run.clock.now()) / 1e6 if known is not None else 0.0
+
+    def _queue(self, task_run: TaskRun) -> None:
+        callee = task_run.node.callee if task_run.kept is None else task_run.node.branches[task_run.branch].callee
+        (self._ready if callee.is_async else self._ready_sync).append(task_run)
+
+    async def fly(self) -> None:
+        """Run until every task has an outcome."""
+        try:
+            while True:
+                await self._launch()
+                if not (self._flying or self._later):
+                    return
+                await self._land(await Mail(self._patience()))
+        except BaseException:
+            await self._abort()
+            raise
+
+    # -- up ----------------------------------------------------------------------------------------------------------
+
+    async def _launch(self) -> None:
+        now = self.run.clock.monotonic() if self._later else 0.0
+        while self._later and self._later[0][0] <= now:
+            self._queue(heapq.heappop(self._later)[2])
+        for queue in (self._ready, self._ready_sync):
+            while queue and self._room(sync=queue is self._ready_sync):
+                await self._start(queue.popleft())
+
+    def _room(self, sync: bool) -> bool:
+        if self._limit is not None:
+            return len(self._flying) < self._limit
+        return not sync or self._sync_flying < SYNC_CALLS
+
+    async def _start(self, task_run: TaskRun) -> None:
+        call = _next_call(task_run)
+        if not isinstance(call, Call):
+            await self._take(task_run, call)
+            return
+        deadline = None
+        if call.timeout is not None:
+            deadline = self.run.clock.monotonic() + call.timeout
+            self._deadlines += 1
+        self._flying[call] = deadline
+        self._sync_flying += not call.is_async
+        announce(self.run, task_run, call)
+        self.run.port.launch(call)
+
+    def _patience(self) -> float | None:
+        """Return how many seconds nothing needs to be done if no mail comes."""
+        times = [deadline for deadline in self._flying.values() if deadline is not None] if self._deadlines else []
+        if self._later:
+            times.append(self._later[0][0])
+        return max(0.0, min(times) - self.run.clock.monotonic()) if times else None
+
+    # -- down --------------------------------------------------------------------------------------------------------
+
+    async def _land(self, mail: Sequence[Any]) -> None:
+        for call, result in mail:
+            if self._drop(call):
+                await self._take(call.owner, _verdict(call.owner, result))
+        if self._deadlines:
+            await self._expire()
+        if self._flying or self._later or self._ready or self._ready_sync:
+            await self.run.ledger.outcomes(self.base)
+            if self.run.stream is not None:
+                self.run.stream.publish()
+
+    def _drop(self, call: Call) -> bool:
+        """Take a call out of the air; False where it was abandoned before."""
+        if call not in self._flying:
+            return False
+        if self._flying.pop(call) is not None:
+            self._deadlines -= 1
+        self._sync_flying -= not call.is_async
+        return True
+
+    async def _take(self, task_run: TaskRun, verdict: Outcome | Again) -> None:
+        if not isinstance(verdict, Again):
+            settle(self.run, self.base, task_run, verdict)
+        elif verdict.error is None:
+            self._queue(task_run)
+        else:
+            await _note_attempt(self.run, self.base, task_run, verdict)
+            when = self.run.clock.monotonic() + verdict.delay
+            heapq.heappush(self._later, (when, task_run.index, task_run))
+
+    async def _expire(self) -> None:
+        now = self.run.clock.monotonic()
+        for call in [call for call, deadline in self._flying.items() if deadline is not None and deadline <= now]:
+            self._drop(call)
+            self.run.port.abandon(call)
+            assert call.timeout is not None
+            error = NodeTimeoutError(node=call.owner.task.node, run_timeout=call.timeout, elapsed=call.timeout)
+            await self._take(call.owner, call.owner.fail(error))
+
+    async def _abort(self) -> None:
+        """The run ends: keep what has come back, give up on the rest."""
+        for call, result in await Mail(0.0):
+            if self._drop(call) and type(result) is not Raised:
+                verdict = call.owner.succeed(result)
+                if not isinstance(verdict, Again):
+                    settle(self.run, self.base, call.owner, verdict)
+        for call in self._flying:
+            call.scope.close()
+            self.run.port.abandon(call)
+        self._flying.clear()

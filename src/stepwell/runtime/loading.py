@@ -1,0 +1,111 @@
+"""Rows in, base checkpoint out: the state with its values gathered, and everything recorded on it.
+
+A channel's value lies in the row that last wrote it; distances say which. Nothing here follows a chain: one checkpoint
+names every row it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from stepwell.codec import Codec
+from stepwell.plan.tables import Plan
+from stepwell.store import CheckpointRow, Reader, RecordRow
+from stepwell.superstep import body as layout
+from stepwell.superstep import lifecycle
+from stepwell.superstep.begin import initial_values
+from stepwell.superstep.outcome import Interrupted, Question
+from stepwell.superstep.state import Base, Identity, State
+
+
+class Loaded(NamedTuple):
+    """A base checkpoint as stored and as values."""
+
+    row: CheckpointRow
+    opened: layout.Opened
+    base: Base
+    holds: dict[str, int]
+    records: list[RecordRow]
+
+
+def row_name(row: CheckpointRow | RecordRow) -> str:
+    """Return how errors name a row."""
+    kind = "checkpoint" if isinstance(row, CheckpointRow) else row.kind
+    return f"{kind} {row.seq} of thread {row.thread_id}"
+
+
+def load(reader: Reader, codec: Codec, plan: Plan, row: CheckpointRow, run_id: str = "") -> Loaded:
+    """Return the base checkpoint in `row`. Attempts count only where `run_id` made them."""
+    opened = layout.open_checkpoint(row.body, row_name(row))
+    with layout.reading(row_name(row)):
+        state = State(
+            values={**initial_values(plan), **load_values(reader, codec, row, opened)},
+            next=layout.decode_next(codec, opened.next),
+            barriers={join: frozenset(arrived) for join, arrived in opened.barriers.items()},
+            deferred=frozenset(opened.deferred),
+            activations=opened.activations,
+            writers=tuple(opened.writers),
+            step=row.step,
+        )
+    identity = Identity(row.graph_id, row.version, row.thread_id, row.namespace, row.checkpoint_id)
+    base = Base(state, identity, row.lineage, row.seq, row.digest)
+    records = reader.records(row.thread_id, row.seq)
+    apply_records(codec, base, records, run_id)
+    return Loaded(row, opened, base, layout.holds_of(opened, row.seq), records)
+
+
+def load_values(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout.Opened) -> dict[str, Any]:
+    """Return every stored channel's value, each from the row that holds it."""
+    holders = {row.seq: (opened, row_name(row))}
+    wanted = sorted(layout.needs(opened, row.seq) - {row.seq})
+    for other in reader.checkpoints(row.thread_id, wanted) if wanted else ():
+        holders[other.seq] = (layout.open_checkpoint(other.body, row_name(other)), row_name(other))
+    values: dict[str, Any] = {}
+    for key, seq in layout.holds_of(opened, row.seq).items():
+        holder, name = holders[seq]
+        values[key] = codec.loads(layout.value_bytes(holder, key, name), key)
+    return values
+
+
+def asked_questions(codec: Codec, loaded: Loaded) -> dict[str, tuple[Question, ...]]:
+    """Return every question recorded on the base, answered or not: task id → questions, each once."""
+    found: dict[str, dict[str, Question]] = {}
+    for record in loaded.records:
+        if record.kind == lifecycle.INTERRUPTED:
+            outcome = layout.decode_interrupted(codec, record.body, row_name(record))
+            found.setdefault(record.task_id, {}).update({q.interrupt_id: q for q in outcome.questions})
+    return {task_id: tuple(questions.values()) for task_id, questions in found.items()}
+
+
+def apply_records(codec: Codec, base: Base, records: Sequence[RecordRow], run_id: str = "") -> None:
+    """Lay the records over the base, oldest first: the newest outcome of a task is its outcome."""
+    positions: Mapping[str, int] = {task.id: i for i, task in enumerate(base.tasks)} if records else {}
+    base.records = len(records)
+    for record in records:
+        index = positions.get(record.task_id)
+        if index is not None:
+            _apply(codec, base, index, record, run_id)
+
+
+def _apply(codec: Codec, base: Base, index: int, record: RecordRow, run_id: str) -> None:
+    name = row_name(record)
+    task_id = record.task_id
+    if record.kind == lifecycle.SUCCEEDED:
+        base.outcomes[index] = layout.decode_succeeded(codec, record.body, name)
+    elif record.kind == lifecycle.FAILED:
+        base.outcomes[index] = layout.decode_failed(codec, record.body, name)
+    elif record.kind == lifecycle.CANCELLED:
+        base.outcomes[index] = layout.decode_cancelled(codec, record.body, name)
+    elif record.kind == lifecycle.INTERRUPTED:
+        base.outcomes[index] = layout.decode_interrupted(codec, record.body, name)
+        base.fresh -= {task_id}
+    elif record.kind == lifecycle.ANSWER:
+        _, call_id, value = layout.decode_answer(codec, record.body, name)
+        base.answer(task_id, call_id, value)
+        outcome = base.outcomes[index]
+        if isinstance(outcome, Interrupted) and any(q.call_id == call_id for q in outcome.questions):
+            base.fresh |= {task_id}
+    elif record.kind == lifecycle.ATTEMPT and record.run_id == run_id:
+        _, attempts, first_at, next_at = layout.decode_attempt(record.body, name)
+        base.attempted(task_id, attempts, first_at, next_at)

@@ -1,0 +1,148 @@
+"""What a call means on a thread as it stands: continue it, answer it, command it, or begin with a new input.
+
+Each way sets the run's base and rules and stages in the ledger what must be durable before the first node. Nothing is
+written here.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from stepwell.errors import EmptyInputError, NothingToRetryError, PendingWorkError
+from stepwell.graph.types import Command
+from stepwell.runtime.answers import answer_base, command_base, fork_base, open_lineage, recorded_positions
+from stepwell.runtime.ledger import Draft
+from stepwell.runtime.loading import Loaded
+from stepwell.runtime.run import Run
+from stepwell.store import NO_DIGEST, Reader, RunRow, ThreadRow
+from stepwell.superstep import lifecycle
+from stepwell.superstep.answer import resumes
+from stepwell.superstep.begin import NOTHING_STEP, empty_state, input_state, start_outcome
+from stepwell.superstep.decide import Rules, RunTasks, decide, open_questions
+from stepwell.superstep.merge import merge
+from stepwell.superstep.outcome import Cancelled, Failed, Succeeded
+from stepwell.superstep.state import Base, Identity
+
+
+class Place(NamedTuple):
+    """Where on the thread a call stands, as one snapshot showed it."""
+
+    thread: ThreadRow | None
+    loaded: Loaded | None
+    newest: bool
+    """The checkpoint is the newest of its lineage."""
+    crashed: RunRow | None
+    """The run that was driving the thread when its process died."""
+
+
+def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow | None) -> tuple[int | None, bytes]:
+    """Set base and rules. Returns the seq the run counts from (None: nothing to do), and the input to keep."""
+    loaded = place.loaded
+    if loaded is not None:
+        run.ledger.stand_on(loaded.holds, recorded_positions(loaded.base, loaded.records))
+    if raw is None:
+        if crashed is not None and crashed.input and (loaded.row.seq if loaded else 0) == crashed.base_seq:
+            return _open_input(run, place, run.codec.loads(crashed.input, "input"))
+        if loaded is None:
+            raise EmptyInputError(thread_id=run.config.thread_id)
+        return _open_continued(run, reader, place, loaded, crashed)
+    if isinstance(raw, Command) and loaded is not None:
+        return _open_command(run, reader, loaded, raw, place.newest)
+    if isinstance(raw, Command) and resumes(raw):
+        raise EmptyInputError(thread_id=run.config.thread_id)
+    return _open_input(run, place, raw)
+
+
+def _open_continued(
+    run: Run, reader: Reader, place: Place, loaded: Loaded, crashed: RunRow | None
+) -> tuple[int | None, bytes]:
+    base = loaded.base
+    if run.request.retry_only and not _something_failed(place, base):
+        raise NothingToRetryError(thread_id=run.config.thread_id)
+    if not place.newest and base.tasks:
+        base = fork_base(run, loaded)
+    first = base.state.step + 1 if crashed is None else _first_step(reader, crashed, base)
+    run.base, run.rules = base, rules_for(run, first, base)
+    if not isinstance(decide(base, run.rules), RunTasks):
+        return None, b""
+    return (crashed.base_seq if crashed is not None else base.seq), b""
+
+
+def _something_failed(place: Place, base: Base) -> bool:
+    failed = any(isinstance(outcome, Failed | Cancelled) for outcome in base.outcomes)
+    return failed or (place.thread is not None and place.newest and place.thread.status == lifecycle.FAILED)
+
+
+def _first_step(reader: Reader, crashed: RunRow, base: Base) -> int:
+    """Return where a crashed run began to count its supersteps: it goes on with the budget it has left."""
+    if crashed.base_seq == 0:
+        return 1
+    (row,) = reader.checkpoints(crashed.thread_id, [crashed.base_seq])
+    return row.step + (2 if row.source == "input" else 1)
+
+
+def _open_command(
+    run: Run, reader: Reader, loaded: Loaded, command: Command[Any], newest: bool
+) -> tuple[int | None, bytes]:
+    if resumes(command):
+        base = answer_base(run, reader, loaded, command, newest)
+    else:
+        base = command_base(run, reader, loaded, command, newest)
+    run.base, run.rules = base, rules_for(run, base.state.step + 1, base)
+    return base.seq, b""
+
+
+def _open_input(run: Run, place: Place, raw: Any) -> tuple[int | None, bytes]:
+    loaded = place.loaded
+    base = loaded.base if loaded is not None else Base(empty_state(run.plan), new_identity(run))
+    if loaded is not None:
+        _check_pending(run, base)
+    newest = loaded is None or place.newest
+    lineage = base.lineage if newest else open_lineage(run.ledger)
+    parent = (loaded.row.seq, loaded.row.digest) if loaded is not None else (None, NO_DIGEST)
+    given = plan_input(run, base, lineage, parent, raw)
+    if run.durability == "exit":
+        return (loaded.row.seq if loaded is not None else 0), run.codec.dumps(given, "input")
+    return run.ledger.staged[0].seq, b""
+
+
+def _check_pending(run: Run, base: Base) -> None:
+    """Refuse a new input over open questions, unless the caller said what to do with them."""
+    questions = open_questions(base)
+    policy = run.request.on_pending or ("raise" if questions else "discard")
+    if policy == "raise" and base.tasks:
+        asked = ", ".join(question.interrupt_id for question in questions) or "unfinished tasks"
+        raise PendingWorkError(thread_id=run.config.thread_id, interrupts=asked)
+
+
+def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, bytes], raw: Any) -> Any:
+    """Stage the input's checkpoint and, where START routes without user code, the one after it. Returns the input."""
+    plan = run.plan
+    given = raw
+    if plan.input.validates and not isinstance(raw, Command):
+        given = plan.input.validate_input(raw, base.state.values if base.state.step > NOTHING_STEP else None)
+    identity = base.identity.following(run.ids.new(), run.plan.version)
+    state = input_state(base.state, given, base.tasks)
+    draft = Draft(identity, state, lineage, "input", *parent, (), base.tasks)
+    following = run.ledger.add(draft, ())
+    outcome = start_outcome(plan, given, lambda: following.tasks[0].id)
+    first = following.state.step + 2
+    if not plan.start.branches:
+        following.outcomes[0] = succeeded = Succeeded(*outcome)
+        merged = merge(plan, following.state, following.tasks, [succeeded])
+        run.ledger.recorded = {}
+        following = run.ledger.advance(following, merged)
+    run.base, run.rules = following, rules_for(run, first, None)
+    return given
+
+
+def rules_for(run: Run, first_step: int, resumed: Base | None) -> Rules:
+    request = run.request
+    at = resumed.checkpoint_id if resumed is not None else ""
+    limits = (run.config.recursion_limit, request.before, request.after, request.thread_step_limit)
+    return Rules(first_step, *limits, at)
+
+
+def new_identity(run: Run) -> Identity:
+    plan = run.plan
+    return Identity(plan.graph_id, plan.version, run.config.thread_id or "", run.config.namespace, run.ids.new())

@@ -1,0 +1,102 @@
+"""What the drive loop asks for: the only things a run ever awaits. The drivers answer them, on a thread or on a loop.
+
+Awaiting a request hands it to the driver, which hands back the answer or throws. A driver that can answer at once does
+so without a turn of any event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from stepwell.runtime.calls import Call
+    from stepwell.store import Commit
+
+
+class Raised(NamedTuple):
+    """User code raised this."""
+
+    error: BaseException
+
+
+class Done(NamedTuple):
+    """A launched call came back: with a value, or `Raised`."""
+
+    call: Call
+    result: Any
+
+
+class Ask:
+    """A request. Awaiting it yields it to the driver."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Ask, Any, Any]:
+        return (yield self)
+
+
+class Perform(Ask):
+    """Run this call now, while nothing else of the run goes on. Answer: what it returned, or `Raised`."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+
+
+class Write(Ask):
+    """Make this commit durable."""
+
+    __slots__ = ("commit",)
+
+    def __init__(self, commit: Commit) -> None:
+        self.commit = commit
+
+
+class Enqueue(Ask):
+    """Write this commit in order, without waiting where waiting would take a turn of the loop. Answer: the future to
+    settle later, or None where it is written already."""
+
+    __slots__ = ("commit",)
+
+    def __init__(self, commit: Commit) -> None:
+        self.commit = commit
+
+
+class Settle(Ask):
+    """Wait for a queued write."""
+
+    __slots__ = ("future",)
+
+    def __init__(self, future: Future[None]) -> None:
+        self.future = future
+
+
+class Mail(Ask):
+    """Wait for launched calls to come back, at most `timeout` seconds (None: until something comes). Answer: a list of
+    `Done`, empty on timeout or when the stream has news to hand out."""
+
+    __slots__ = ("timeout",)
+
+    def __init__(self, timeout: float | None) -> None:
+        self.timeout = timeout
+
+
+class Sleep(Ask):
+    """Wait this many seconds."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+
+class Blocking(Ask):
+    """Run a function that may block on the store."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.function = function

@@ -1,0 +1,148 @@
+"""One run: what it works with, and nothing of what it does. Built by the engine, handed to every part here."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from contextvars import Context, copy_context
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from stepwell.clock import Clock
+from stepwell.codec import Codec
+from stepwell.ids import Ids, structural_hash
+from stepwell.plan.tables import Plan
+from stepwell.runtime.config import RunConfig
+from stepwell.runtime.scope import current
+from stepwell.store import Store
+from stepwell.superstep.decide import Rules
+from stepwell.superstep.state import Base
+
+if TYPE_CHECKING:
+    from stepwell.runtime.calls import TaskRun
+    from stepwell.runtime.ledger import Ledger
+    from stepwell.runtime.ports import Port
+    from stepwell.runtime.stream import Stream
+
+DURABILITIES = ("sync", "async", "exit")
+
+
+class Leases(Protocol):
+    """Who keeps the run's lease alive while it works."""
+
+    def hold(self, run: Run) -> None: ...
+
+    def let_go(self, run: Run) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a call asks of the engine, checked."""
+
+    input: Any
+    """A new input, None to continue, or a Command."""
+    config: RunConfig
+    durability: str = "sync"
+    context: Any = None
+    before: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    on_pending: str | None = None
+    """What a new input does with unfinished work: raise | discard | finish; None: raise, over open questions."""
+    on_limit: str = "raise"
+    """What happens at a step limit: raise | stop."""
+    thread_step_limit: int | None = None
+    retry_only: bool = False
+
+
+class Run:
+    """The run's surroundings, fixed for its life, and the three things that move: base, ledger, rules."""
+
+    __slots__ = (
+        "admitted", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "driving", "durability",
+        "ids", "item_store", "jitter", "leases", "ledger", "live", "plan", "port", "request", "rules", "run_id",
+        "store", "stream"
+    )  # fmt: skip
+
+    base: Base
+    ledger: Ledger
+    rules: Rules
+    port: Port
+
+    def __init__(
+        self,
+        plan: Plan,
+        codec: Codec,
+        store: Store | None,
+        request: Request,
+        clock: Clock,
+        ids: Ids,
+        item_store: Any = None,
+        stream: Stream | None = None,
+        leases: Leases | None = None,
+    ) -> None:
+        self.plan = plan
+        self.codec = codec
+        self.store = store
+        self.request = request
+        self.config = request.config
+        self.durability = request.durability
+        self.context = request.context
+        self.clock = clock
+        self.ids = ids
+        self.item_store = item_store
+        self.stream = stream
+        self.leases = leases
+        outer = current.get()
+        self.driving: frozenset[tuple[int, str | None]] = outer.owner.driving() if outer is not None else frozenset()
+        """Threads that are being driven by the code that makes this call: (store, thread id)."""
+        self.asked_by: str | None = outer.owner.node_name() if outer is not None else None
+        """The node whose code makes this call, if any."""
+        self.live = stream is not None and stream.live
+        self.run_id: str = ""
+        self.admitted = False
+        """Whether the run has begun: from then on its end must be recorded."""
+        self.context_vars: Context = copy_context()
+        self.jitter: Callable[[], float] = random.random
+
+    def continuation(self) -> Run:
+        """Return a run that continues this one's thread, through the same driver and stream."""
+        config = replace(self.config, run_id=None)
+        request = replace(self.request, input=None, config=config, on_pending=None)
+        run = Run(
+            self.plan, self.codec, self.store, request, self.clock, self.ids, self.item_store, self.stream, self.leases
+        )
+        run.port = self.port
+        return run
+
+    @property
+    def thread(self) -> tuple[int, str | None]:
+        """Which thread of which store this run drives."""
+        return (id(self.store), self.config.thread_id)
+
+    def digest(self, value: Any) -> str:
+        """Return the digest of a value for call ids: equal values have equal digests."""
+        return structural_hash("value", self.codec.canonical(value))
+
+    def write_custom(self, chunk: Any) -> None:
+        """Send a chunk to the stream mode "custom", at once."""
+        if self.stream is not None:
+            self.stream.custom(chunk)
+
+    def node_config(self, task_run: TaskRun) -> Mapping[str, Any]:
+        """Return the config a node sees: the caller's, with the ids of this run."""
+        given = self.config.given
+        base = task_run.base
+        inner = {
+            **(given.get("configurable") or {}),
+            "checkpoint_ns": base.identity.namespace,
+            "checkpoint_id": base.checkpoint_id,
+        }
+        if self.config.thread_id is not None:
+            inner["thread_id"] = self.config.thread_id
+        metadata = {
+            **(given.get("metadata") or {}),
+            "langgraph_node": task_run.task.node,
+            "langgraph_step": base.state.step + 1,
+        }
+        filled = {"recursion_limit": self.config.recursion_limit, **given, "configurable": inner, "metadata": metadata}
+        return {"tags": [], "callbacks": None, **filled, "run_id": self.run_id}

@@ -1,0 +1,169 @@
+"""What user code can reach while it runs: its config, runtime, writer, and the questions it may ask.
+
+One `Scope` per attempt, found through a context variable, so it follows the node into threads and asyncio tasks. A
+question is noted in the scope before the pause is raised: however the node leaves, it is interrupted.
+
+Call ids follow the place of the call: (callee, ordinal) in the thread or asyncio task in which the node itself runs,
+(callee, input digest, occurrence) in helpers running beside it, where order is not deterministic.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from stepwell.errors import GraphInterrupt
+from stepwell.graph.types import MISSING, Interrupt
+from stepwell.ids import interrupt_id
+from stepwell.superstep.outcome import Question
+
+Context = TypeVar("Context")
+StreamWriter = Callable[[Any], None]
+
+
+def _ignore(chunk: Any) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionInfo:
+    """Where the running node stands."""
+
+    checkpoint_id: str
+    checkpoint_ns: str
+    task_id: str
+    thread_id: str | None
+    run_id: str | None
+    node_attempt: int
+    """1 for the first attempt."""
+    node_first_attempt_time: float | None
+    """Seconds since the epoch at which the first attempt began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime(Generic[Context]):
+    """What a node gets as `runtime`."""
+
+    context: Context = None  # type: ignore[assignment]
+    store: Any = None
+    stream_writer: StreamWriter = _ignore
+    previous: Any = None
+    execution_info: ExecutionInfo | None = None
+
+
+class Owner(Protocol):
+    """Whose code runs in a scope."""
+
+    def task_id(self) -> str: ...
+
+    def config(self) -> Mapping[str, Any]: ...
+
+    def runtime(self) -> Runtime[Any]: ...
+
+    def digest(self, value: Any) -> str: ...
+
+    def node_name(self) -> str: ...
+
+    def driving(self) -> frozenset[tuple[int, str | None]]: ...
+
+
+class Scope:
+    """One attempt's surroundings."""
+
+    __slots__ = ("_counts", "_home", "answers", "closed", "owner", "prefix", "questions")
+
+    def __init__(self, owner: Owner, prefix: str, answers: Mapping[str, Any]) -> None:
+        self.owner = owner
+        self.prefix = prefix
+        self.answers = answers
+        self.questions: list[Question] = []
+        self.closed = False
+        self._home: object = None
+        self._counts: dict[tuple[str, ...], int] = {}
+
+    def enter(self) -> None:
+        """Take the calling thread or asyncio task as the one in which the node itself runs."""
+        current.set(self)
+        self._home = _place()
+
+    def call_id(self, callee: str, value: Any) -> str:
+        """Return the id of this call of `callee`: the same when the node runs again."""
+        at_home = _place() == self._home
+        key: tuple[str, ...] = (callee,) if at_home else (callee, self.owner.digest(value))
+        with _lock:
+            ordinal = self._counts.get(key, 0)
+            self._counts[key] = ordinal + 1
+        return "/".join((self.prefix, *key, str(ordinal)))
+
+    def ask(self, value: Any) -> Any:
+        """Return the answer to this occurrence, or note the question and leave the node."""
+        call_id = self.call_id("interrupt", value)
+        answer = self.answers.get(call_id, MISSING)
+        if answer is not MISSING:
+            return answer
+        question = Question(interrupt_id(self.owner.task_id(), call_id), call_id, value)
+        with _lock:
+            if not self.closed:
+                self.questions.append(question)
+        raise GraphInterrupt((Interrupt(value=value, id=question.interrupt_id),))
+
+    def close(self) -> tuple[Question, ...]:
+        """Stop taking questions; return those asked, in order, each once."""
+        if not self.questions:
+            self.closed = True
+            return ()
+        with _lock:
+            self.closed = True
+            return tuple({question.call_id: question for question in self.questions}.values())
+
+
+def _place() -> tuple[int, int]:
+    """Return what tells the running thread or asyncio task apart."""
+    asyncio = sys.modules.get("asyncio")
+    loop = asyncio._get_running_loop() if asyncio is not None else None
+    task = asyncio.current_task(loop) if asyncio is not None and loop is not None else None
+    return threading.get_ident(), id(task)
+
+
+_lock = threading.Lock()  # guards every scope's counters and questions: held for a few dictionary operations
+current: ContextVar[Scope | None] = ContextVar("stepwell_scope", default=None)
+
+
+def _scope(caller: str) -> Scope:
+    scope = current.get()
+    if scope is None:
+        raise RuntimeError(f"Called {caller} outside of a runnable context: call it from a node while its graph runs")
+    return scope
+
+
+def interrupt(value: Any) -> Any:
+    """Ask a human: leave the node now, and return the answer when it is run again with one.
+
+    The node runs again from its start; each call of `interrupt` is a question of its own, answered at most once. The
+    question is durable before it is reported, the answer before anything runs on it. None is an answer.
+    """
+    return _scope("interrupt").ask(value)
+
+
+def get_config() -> Mapping[str, Any]:
+    """Return the config of the running node."""
+    return _scope("get_config").owner.config()
+
+
+def get_runtime(context_schema: type[Context] | None = None) -> Runtime[Context]:
+    """Return the runtime of the running node."""
+    return _scope("get_runtime").owner.runtime()
+
+
+def get_stream_writer() -> StreamWriter:
+    """Return the function that sends to the stream mode "custom"."""
+    return _scope("get_stream_writer").owner.runtime().stream_writer
+
+
+def get_store() -> Any:
+    """Return the item store the graph was compiled with."""
+    return _scope("get_store").owner.runtime().store

@@ -1,0 +1,135 @@
+"""Answers a run's requests on the caller's thread: no event loop of its own, so it works inside a running one too."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stepwell.runtime.async_calls import run_on_background_loop, start_on_background_loop
+from stepwell.runtime.ports import on_thread, perform
+from stepwell.runtime.requests import Ask, Blocking, Done, Enqueue, Mail, Perform, Settle, Sleep, Write
+from stepwell.runtime.stream import Halted
+
+if TYPE_CHECKING:
+    from stepwell.runtime.calls import Call
+    from stepwell.runtime.run import Run
+
+Result = TypeVar("Result")
+
+
+class SyncPort:
+    """Mail for a run whose engine thread is the caller's."""
+
+    __slots__ = ("_cancels", "_mail", "run")
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._mail: SimpleQueue[Done | None] = SimpleQueue()
+        self._cancels: dict[Call, Callable[[], Any]] = {}
+
+    def launch(self, call: Call) -> None:
+        if call.is_async:
+            self._cancels[call] = start_on_background_loop(call, self._mail.put)
+        else:
+            on_thread(call, self._mail.put)
+
+    def abandon(self, call: Call) -> None:
+        cancel = self._cancels.pop(call, None)
+        if cancel is not None:
+            cancel()
+
+    def wake(self) -> None:
+        self._mail.put(None)
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def answer(self, request: Ask) -> Any:
+        """Carry out one request. What it raises is thrown into the run."""
+        kind = type(request)
+        if kind is Perform:
+            call = request.call  # type: ignore[attr-defined]
+            return run_on_background_loop(call) if call.is_async else perform(call)
+        if kind is Write or kind is Enqueue:
+            store = self.run.store
+            assert store is not None
+            return store.commit(request.commit)  # type: ignore[attr-defined]
+        if kind is Mail:
+            return self._collect(request.timeout)  # type: ignore[attr-defined]
+        if isinstance(request, Settle):
+            return request.future.result()
+        if isinstance(request, Sleep):
+            return time.sleep(request.seconds)
+        assert isinstance(request, Blocking)
+        return request.function()
+
+    def _collect(self, timeout: float | None) -> list[Done]:
+        mail: list[Done] = []
+        try:
+            item = self._mail.get(timeout=timeout)
+            while True:
+                if item is not None:
+                    self._cancels.pop(item.call, None)
+                    mail.append(item)
+                item = self._mail.get_nowait()
+        except Empty:
+            return mail
+
+
+def drive_sync(coroutine: Coroutine[Ask, Any, Result], port: SyncPort) -> Result:
+    """Run to the end on this thread; return what the run returns, raise what it raises."""
+    answer: Any = None
+    send = coroutine.send
+    try:
+        request = send(None)
+        while True:
+            try:
+                answer = port.answer(request)
+            except BaseException as error:
+                request = coroutine.throw(error)
+            else:
+                request = send(answer)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+
+
+def stream_sync(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -> Iterator[Any]:
+    """Run as far as the consumer pulls, yielding what the stream holds. Closing the iterator halts the run."""
+    stream = port.run.stream
+    assert stream is not None
+    coroutine = begin()
+    error: BaseException | None = None
+    answer: Any = None
+    try:
+        while True:
+            request = coroutine.throw(error) if error is not None else coroutine.send(answer)
+            yield from stream.take()
+            answer, error = None, None
+            try:
+                answer = port.answer(request)
+            except BaseException as raised:
+                error = raised
+    except StopIteration:
+        yield from stream.take()
+    except GeneratorExit:
+        _halt(coroutine, port)
+        raise
+    except Exception:
+        yield from stream.take()
+        raise
+
+
+def _halt(coroutine: Coroutine[Ask, Any, Any], port: SyncPort) -> None:
+    """Stop a run at the request it waits on: it records what happened and frees its thread."""
+    try:
+        request = coroutine.throw(Halted())
+        while True:
+            try:
+                answer = port.answer(request)
+            except BaseException as error:
+                request = coroutine.throw(error)
+            else:
+                request = coroutine.send(answer)
+    except (StopIteration, Halted):
+        return

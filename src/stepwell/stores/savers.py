@@ -1,0 +1,82 @@
+"""The public savers: what users pass as `checkpointer=`. Each carries one store, which serves sync and async callers
+alike.
+
+A saver made with `SqliteSaver(path)` lives until `close()`; `from_conn_string` closes it at the end of its block,
+`with` or `async with`. Use after that is a `SaverClosedError`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from types import TracebackType
+from typing import Any, Self
+
+from stepwell.errors import UnsupportedStorageError
+from stepwell.stores.sqlite.saver import SqliteStore
+
+MEMORY = ":memory:"
+
+
+class SqliteSaver:
+    """Keeps threads in one SQLite file, durable through power loss (`synchronous="full"`) unless asked for less.
+
+    `on_unknown_type(name, raw)` is asked for a value whose type no schema and no `register_type` lists; without it such
+    a value is an `UnknownTypeError`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, synchronous: str = "full", on_unknown_type: Any = None) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise UnsupportedStorageError(
+                f"SqliteSaver takes a path, not a {type(path).__module__}.{type(path).__qualname__}: "
+                'pass the file\'s name, as in SqliteSaver("threads.db"); the saver opens its own connections.',
+                reason="not a path",
+            )
+        self.store = SqliteStore(path, synchronous=synchronous)
+        self.on_unknown_type = on_unknown_type
+
+    @classmethod
+    def from_conn_string(cls, conn_string: str, *, synchronous: str = "full") -> Self:
+        """Open the file for one block: `with SqliteSaver.from_conn_string("threads.db") as saver: ...`."""
+        return cls(conn_string, synchronous=synchronous)
+
+    def setup(self) -> None:
+        """Do nothing: tables are made when the file is opened."""
+
+    async def asetup(self) -> None:
+        """Do nothing: tables are made when the file is opened."""
+
+    def close(self) -> None:
+        """Finish what is queued and release the file. A second call does nothing."""
+        self.store.close()
+
+    async def aclose(self) -> None:
+        """Close without blocking the event loop."""
+        await asyncio.to_thread(self.store.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+
+class InMemorySaver(SqliteSaver):
+    """The same store on ":memory:": everything but the disk. What it holds ends with the process."""
+
+    def __init__(self, *, on_unknown_type: Any = None) -> None:
+        super().__init__(MEMORY, on_unknown_type=on_unknown_type)
+
+
+AsyncSqliteSaver = SqliteSaver
+MemorySaver = InMemorySaver

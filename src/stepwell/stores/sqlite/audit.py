@@ -1,0 +1,135 @@
+"""Every row of every thread, checked: what `verify()` walks.
+
+Reads check what they return; this checks what nobody asked for. Text is read as bytes, so that a row whose text is
+damaged is found like any other. Nothing stops the walk but a database that SQLite itself cannot read on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+
+from stepwell.store import NO_DIGEST, CheckpointRow, RecordRow, ThreadRow
+from stepwell.stores.sqlite.rows import CHECKPOINTS, NOT_ITS_DIGEST, NOT_TEXT, RECORDS, RUNS, THREADS, Row, Table
+from stepwell.stores.sqlite.sql import query
+
+
+def audit(connection: apsw.Connection) -> Iterator[str]:
+    """Yield one sentence per fault found."""
+    try:
+        yield from _file(connection)
+        for raw in connection.execute(query("raw_threads")):
+            yield from _Thread(connection, raw).faults()
+        for table, thread_id in connection.execute(query("orphans")):
+            yield f"{table}: rows of thread {_shown(thread_id)} have no thread row"
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        yield f"the database file cannot be read on: {error}"
+
+
+def _file(connection: apsw.Connection) -> Iterator[str]:
+    for (line,) in connection.execute(query("integrity")):
+        if line != "ok":
+            yield f"the database file: {line}"
+
+
+class _Thread:
+    """The walk over one thread."""
+
+    def __init__(self, connection: apsw.Connection, raw: Any) -> None:
+        self._execute = connection.execute
+        self._raw = raw
+        self._digests: dict[int, bytes] = {}
+        self._runs: set[str] = set()
+        self._faults: list[str] = []
+
+    def faults(self) -> list[str]:
+        thread = self._row(THREADS, self._raw)
+        for run in self._rows(RUNS, "raw_runs"):
+            self._runs.add(run.run_id)
+        for checkpoint in self._rows(CHECKPOINTS, "raw_checkpoints"):
+            self._checkpoint(checkpoint, thread)
+        ordinals: Counter[int] = Counter()
+        for record in self._rows(RECORDS, "raw_records"):
+            self._record(record, ordinals)
+        if thread is not None:
+            self._thread(thread)
+        return self._faults
+
+    def _rows(self, table: Table[Row], name: str) -> Iterator[Row]:
+        for raw in self._execute(query(name), {"thread_id": self._raw[0]}):
+            row = self._row(table, raw)
+            if row is not None:
+                yield row
+
+    def _row(self, table: Table[Row], raw: Any) -> Row | None:
+        """Return the row with its columns as they are; None where they cannot even be decoded."""
+        try:
+            columns = table.decoded(raw)
+        except UnicodeDecodeError:
+            self._fault(table.name, "" if table.place is None else raw[table.place], NOT_TEXT)
+            return None
+        if not table.matches(columns):
+            self._fault(table.name, "" if table.place is None else columns[table.place], NOT_ITS_DIGEST)
+        return table.make(columns)
+
+    def _checkpoint(self, row: CheckpointRow, thread: ThreadRow | None) -> None:
+        parent = NO_DIGEST if row.parent_seq is None else self._digests.get(row.parent_seq)
+        self._linked("checkpoints", row.seq, f"its parent {row.parent_seq}", parent, row.parent_digest)
+        self._place("checkpoints", row)
+        if thread is not None and not 0 <= row.lineage < thread.lineages:
+            self._fault("checkpoints", row.seq, f"lineage {row.lineage} is not one of the thread's {thread.lineages}")
+
+    def _record(self, row: RecordRow, ordinals: Counter[int]) -> None:
+        base = NO_DIGEST if row.base_seq == 0 else self._digests.get(row.base_seq)
+        self._linked("records", row.seq, f"its base {row.base_seq}", base, row.base_digest)
+        self._place("records", row)
+        if row.ordinal != ordinals[row.base_seq]:
+            self._fault(
+                "records", row.seq, f"record {ordinals[row.base_seq]} of base {row.base_seq} is missing before it"
+            )
+        ordinals[row.base_seq] = row.ordinal + 1
+
+    def _linked(self, table: str, seq: int, what: str, found: bytes | None, expected: bytes) -> None:
+        if found is None:
+            self._fault(table, seq, f"{what} is missing")
+        elif found != expected:
+            self._fault(table, seq, f"{what} is another row than the one it was written on")
+
+    def _place(self, table: str, row: CheckpointRow | RecordRow) -> None:
+        if row.seq in self._digests:
+            self._fault(table, row.seq, "another row has the same seq")
+        self._digests[row.seq] = row.digest
+        if row.run_id and row.run_id not in self._runs:
+            self._fault(table, row.seq, f"its run {row.run_id!r} is missing")
+
+    def _thread(self, row: ThreadRow) -> None:
+        last = max(self._digests, default=0)
+        if last > row.head_seq:
+            self._fault("threads", "", f"rows up to seq {last} stand behind its head {row.head_seq}")
+        if row.head_seq and self._digests.get(row.head_seq) != row.head_digest:
+            self._fault("threads", "", f"lost tail: its last row {row.head_seq} is missing or another")
+        if row.run_id and row.run_id not in self._runs:
+            self._fault("threads", "", f"its run {row.run_id!r} is missing")
+
+    def _fault(self, table: str, at: object, reason: str) -> None:
+        where = "" if at == "" else f" at {_shown(at)}"
+        self._faults.append(f"{table} row of thread {_shown(self._raw[0])}{where}: {reason}")
+
+
+def _shown(value: object) -> str:
+    return repr(value.decode("utf-8", "backslashreplace")) if isinstance(value, bytes) else str(value)
+
+
+def locate_bad_text(connection: apsw.Connection, table: Table[Any], thread_id: str) -> Any:
+    """Return the seq (or run id) of the thread's first row in `table` whose text cannot be decoded; None if unknown."""
+    if table.place is None:
+        return None
+    for raw in connection.execute(query(f"raw_{table.name}"), {"thread_id": thread_id.encode()}):
+        try:
+            table.decoded(raw)
+        except UnicodeDecodeError:
+            return raw[table.place]
+    return None

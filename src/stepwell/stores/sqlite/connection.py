@@ -1,0 +1,132 @@
+"""How a connection is opened, and what a database must be before anything is written to it.
+
+Every connection sets its own pragmas: WAL, `synchronous=FULL` unless less was asked for by name, a busy timeout. Only
+the writer checkpoints the log; a reader never does. The schema is checked and migrated here; one from a newer release
+is refused. Only apsw's SQLite opens the file: a second copy of the library in one process would drop its locks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+
+from stepwell.errors import UnsupportedStorageError
+from stepwell.stores.sqlite import sql
+from stepwell.stores.sqlite.filters import add_filter
+from stepwell.stores.sqlite.storage import check_place
+
+MEMORY = ":memory:"
+APPLICATION_ID = 1400139895
+BUSY_TIMEOUT_MS = 60_000
+LOG_PAGES = 1000
+"""The writer folds the log into the database after this many pages."""
+LOG_BYTES_KEPT = 64 << 20
+OLDEST_SQLITE = 3051003
+"""Before it, two processes that write and checkpoint at one moment could corrupt a WAL database."""
+
+_WRITE = apsw.SQLITE_OPEN_READWRITE
+"""A reader too, with query_only set: one opened for reading could not rebuild the index of a crashed process's log."""
+_CREATE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+
+
+def open_writer(path: str, synchronous: str, vfs: str | None = None, *, create: bool = True) -> apsw.Connection:
+    """Open the connection that writes, creating or migrating the database.
+
+    Reopening passes create=False: a file that is gone must not come back empty.
+    """
+    if apsw.SQLITE_VERSION_NUMBER < OLDEST_SQLITE:
+        raise UnsupportedStorageError(f"SQLite {apsw.sqlite_lib_version()} is too old: install apsw 3.51.3 or newer.")
+    if path != MEMORY:
+        check_place(path)
+    connection = _open(path, _CREATE if create else _WRITE, vfs)
+    try:
+        _prepare(connection, path, synchronous)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: str, vfs: str | None = None) -> apsw.Connection:
+    """Open a connection that only reads, on a database that a writer has opened before."""
+    connection = _open(path, _WRITE, vfs)
+    connection.wal_autocheckpoint(0)
+    connection.pragma("query_only", True)
+    return connection
+
+
+def _open(path: str, flags: int, vfs: str | None) -> apsw.Connection:
+    try:
+        connection = apsw.Connection(path, flags=flags, vfs=vfs)
+    except apsw.Error as error:
+        raise UnsupportedStorageError(
+            f"Cannot open {path!r}: {error}. Check that it can be written.", path=path
+        ) from error
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    add_filter(connection)
+    return connection
+
+
+def _prepare(connection: apsw.Connection, path: str, synchronous: str) -> None:
+    try:
+        if connection.readonly("main"):
+            raise UnsupportedStorageError(f"{path!r} cannot be written by this process.", path=path)
+        if path != MEMORY:
+            _use_log(connection, path)
+            connection.pragma("synchronous", synchronous)
+            connection.pragma("journal_size_limit", LOG_BYTES_KEPT)
+            connection.wal_autocheckpoint(LOG_PAGES)
+        _migrate(connection, path)
+    except apsw.NotADBError as error:
+        raise UnsupportedStorageError(f"{path!r} is not a SQLite database.", path=path) from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        raise UnsupportedStorageError(f"{path!r} cannot be written: {error}.", path=path) from error
+
+
+def _use_log(connection: apsw.Connection, path: str) -> None:
+    mode = _journal_mode(connection)
+    if mode != "wal":
+        raise UnsupportedStorageError(f"{path!r} is on storage without write-ahead logging ({mode}).", path=path)
+
+
+def _journal_mode(connection: apsw.Connection) -> Any:
+    """Switch to WAL. Two processes that create one file at once meet here; the switch itself does not wait, so the one
+    refused waits for the write lock instead, and tries again."""
+    for _ in range(100):
+        try:
+            return connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            connection.execute(sql.BEGIN_WRITE)
+            connection.execute(sql.ROLLBACK)
+    return connection.pragma("journal_mode", "wal")
+
+
+def _migrate(connection: apsw.Connection, path: str) -> None:
+    scripts = sql.migrations()
+    if connection.pragma("user_version") == len(scripts) and connection.pragma("application_id") == APPLICATION_ID:
+        return
+    connection.execute(sql.BEGIN_WRITE)
+    try:
+        version = _schema_version(connection, path, len(scripts))
+        for script in scripts[version:]:
+            connection.execute(script)
+        connection.execute(sql.COMMIT)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute(sql.ROLLBACK)
+        raise
+
+
+def _schema_version(connection: apsw.Connection, path: str, newest: int) -> int:
+    version = connection.pragma("user_version")
+    ours = connection.pragma("application_id") == APPLICATION_ID
+    if not ours and connection.execute(sql.query("count_tables")).get:
+        raise UnsupportedStorageError(
+            f"{path!r} holds the tables of another program; give Stepwell its own file.", path=path
+        )
+    if ours and version > newest:
+        raise UnsupportedStorageError(
+            f"{path!r} has schema version {version}; this release knows {newest}. Install the newer release.", path=path
+        )
+    return int(version) if ours else 0

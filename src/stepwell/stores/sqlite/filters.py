@@ -1,0 +1,57 @@
+"""Whether a checkpoint matches a history filter: a function that SQL calls, so that a limit counts matches only.
+
+Keys and values are data: compared, never spliced into a statement. Equality is JSON's: true is not 1, but 1 is 1.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import apsw
+
+from stepwell.errors import InvalidConfigError
+
+_ABSENT = object()
+
+
+def add_filter(connection: apsw.Connection) -> None:
+    """Make `matches_filter` known to the connection's SQL."""
+    connection.create_scalar_function("matches_filter", _matches, 6, deterministic=True)
+
+
+def filter_text(wanted: Mapping[str, Any] | None) -> str | None:
+    """Return the filter as the text that `matches_filter` takes; None where everything matches."""
+    if not wanted:
+        return None
+    try:
+        return json.dumps(dict(wanted))
+    except (TypeError, ValueError) as error:
+        raise InvalidConfigError(reason=f"a history filter compares JSON values only: {error}") from error
+
+
+def _matches(*columns: Any) -> bool:
+    wanted, source, step, run_id, lineage, metadata = columns
+    try:
+        given = json.loads(metadata) if metadata else {}
+    except ValueError:
+        return True  # damaged: returned, for its digest to be found wrong
+    given |= {"source": source, "step": step, "run_id": run_id, "lineage": lineage}
+    return all(_equal(given.get(key, _ABSENT), value) for key, value in _parsed(wanted).items())
+
+
+@lru_cache(maxsize=8)
+def _parsed(wanted: str) -> dict[str, Any]:
+    return dict(json.loads(wanted))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_equal, one, other))
+    return bool(one == other)

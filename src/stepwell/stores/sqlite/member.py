@@ -1,0 +1,52 @@
+"""One write that waits for a transaction, and what became of it. It decides nothing."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+from stepwell.store import Claim, Commit
+
+
+class Renewal:
+    """Ask for more time on a lease."""
+
+    __slots__ = ("epoch", "lease_seconds", "run_id", "thread_id")
+
+    def __init__(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> None:
+        self.thread_id = thread_id
+        self.run_id = run_id
+        self.epoch = epoch
+        self.lease_seconds = lease_seconds
+
+
+Work = Commit | Claim | Renewal
+
+
+class Member:
+    """One write in the queue: open until it is known to have landed or failed."""
+
+    __slots__ = ("error", "future", "open", "result", "sealed", "work")
+
+    def __init__(self, work: Work, future: Future[None] | None = None) -> None:
+        self.work = work
+        self.future = future
+        self.open = True
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.sealed: bytes | None = None
+        """Digest of the thread row as written: by it the write is recognised after an error at COMMIT."""
+
+    def fail(self, error: BaseException) -> None:
+        """Close the member with an error."""
+        self.error = error
+        self.open = False
+
+    def publish(self) -> None:
+        """Answer the future, once."""
+        if self.future is None or self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(None)
+        else:
+            self.future.set_exception(self.error)

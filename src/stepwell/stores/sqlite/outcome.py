@@ -1,0 +1,64 @@
+"""Whether a transaction landed whose COMMIT ended in an error. Nothing is guessed: the rows say it, or it is unknown.
+
+A transaction is atomic, so one member that is found, or found missing, speaks for all. Rows are immutable, so a member
+that wrote rows is found by its last one. A member that wrote none is found by the thread row it left; once another
+epoch has written that row, it cannot tell any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+
+from stepwell.store import Claim, Commit
+from stepwell.stores.sqlite import sql
+from stepwell.stores.sqlite.member import Member
+
+_EPOCH = 3
+"""Where the thread row keeps it."""
+
+
+def find_outcome(connection: apsw.Connection, members: Sequence[Member], error: BaseException) -> bool | None:
+    """Return whether these members' transaction landed; None where it cannot be known any more.
+
+    The look itself is a durable write. Without it a log whose sync failed could still bring the lost transaction back
+    when it is recovered after a crash, and "not committed" would have been a lie. A full disk needs no such write, and
+    would refuse it: the frame that ends the transaction never reached the log.
+    """
+    connection.execute(sql.BEGIN_WRITE)
+    try:
+        verdicts = [_landed(connection.execute, member) for member in members if member.sealed is not None]
+        if not isinstance(error, apsw.FullError):
+            connection.execute(sql.query("overwrite_log"))
+        connection.execute(sql.COMMIT)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute(sql.ROLLBACK)
+        raise
+    if True in verdicts:
+        return True
+    return False if False in verdicts or not verdicts else None
+
+
+def _landed(execute: Callable[..., Any], member: Member) -> bool | None:
+    work = member.work
+    assert isinstance(work, Commit | Claim)
+    rows = work.rows
+    if rows.checkpoints or rows.records:
+        at = {"thread_id": work.thread_id, "seq": rows.head_seq}
+        return (rows.head_digest,) in execute(sql.query("head"), at).fetchall()
+    found = execute(sql.query("thread"), {"thread_id": work.thread_id}).fetchall()
+    if not found:
+        return False
+    row = found[0]
+    if row[-1] == member.sealed:
+        return True
+    return False if row[_EPOCH] <= _epoch_of(work) else None
+
+
+def _epoch_of(work: Commit | Claim) -> int:
+    if isinstance(work, Commit):
+        return work.epoch
+    return 1 if work.seen is None else work.seen.epoch + 1

@@ -1,0 +1,9 @@
+-- Rows that belong to no thread: table name, and the thread id they carry, as bytes. Locks nothing.
+select distinct 'checkpoints', cast(thread_id as blob) from checkpoints
+where thread_id not in (select thread_id from threads)
+union all
+select distinct 'records', cast(thread_id as blob) from records
+where thread_id not in (select thread_id from threads)
+union all
+select distinct 'runs', cast(thread_id as blob) from runs
+where thread_id not in (select thread_id from threads)

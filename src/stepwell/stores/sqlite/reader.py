@@ -1,0 +1,135 @@
+"""Reads of one snapshot. Every row is verified on its way out; what is missing, undecodable or altered is an error.
+
+Which connection that is, and that it is a snapshot, is the business of `snapshots.py`. Nothing here writes, and nothing
+here decides which checkpoint a caller means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import apsw
+
+from stepwell.store import CheckpointRow, HistoryQuery, RecordRow, RunRow, ThreadRow
+from stepwell.stores.sqlite.audit import locate_bad_text
+from stepwell.stores.sqlite.damage import damaged, unreadable
+from stepwell.stores.sqlite.filters import filter_text
+from stepwell.stores.sqlite.rows import CHECKPOINTS, NOT_TEXT, RECORDS, RUNS, THREADS, Row, Table, corrupt
+from stepwell.stores.sqlite.sql import query
+
+
+class SqliteReader:
+    """The contract's `Reader` on one connection."""
+
+    __slots__ = ("_connection", "_execute")
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._execute = connection.cursor().execute
+
+    def thread(self, thread_id: str) -> ThreadRow | None:
+        """Return the thread's row."""
+        return _first(self._rows("thread", THREADS, thread_id=thread_id))
+
+    def checkpoint(self, thread_id: str, namespace: str, checkpoint_id: str) -> CheckpointRow | None:
+        """Return the checkpoint with this id."""
+        where = {"thread_id": thread_id, "namespace": namespace, "checkpoint_id": checkpoint_id}
+        return _first(self._rows("checkpoint", CHECKPOINTS, **where))
+
+    def newest(self, thread_id: str, namespace: str, lineage: int | None = None) -> CheckpointRow | None:
+        """Return the newest checkpoint of a namespace, after checking that the thread's tail is there."""
+        self._check_head(thread_id)
+        where: dict[str, Any] = {"thread_id": thread_id, "namespace": namespace}
+        if lineage is None:
+            return _first(self._rows("newest", CHECKPOINTS, **where))
+        return _first(self._rows("newest_of_lineage", CHECKPOINTS, **where, lineage=lineage))
+
+    def checkpoints(self, thread_id: str, seqs: Sequence[int]) -> list[CheckpointRow]:
+        """Return the checkpoints at these seqs, in seq order."""
+        wanted = sorted(set(seqs))
+        found = self._rows("checkpoints", CHECKPOINTS, thread_id=thread_id, seqs=json.dumps(wanted))
+        if len(found) != len(wanted):
+            missing = sorted(set(wanted) - {row.seq for row in found})
+            raise corrupt("checkpoints", thread_id, missing[0], "it is missing")
+        return found
+
+    def child(self, thread_id: str, parent_seq: int, lineage: int) -> CheckpointRow | None:
+        """Return the checkpoint of this lineage that continues `parent_seq`."""
+        where = {"thread_id": thread_id, "parent_seq": parent_seq, "lineage": lineage}
+        return _first(self._rows("child", CHECKPOINTS, **where))
+
+    def records(self, thread_id: str, base_seq: int) -> list[RecordRow]:
+        """Return the records of a base, in seq order, without gaps."""
+        found = self._rows("records", RECORDS, thread_id=thread_id, base_seq=base_seq)
+        for ordinal, row in enumerate(found):
+            if row.ordinal != ordinal:
+                raise corrupt(
+                    "records", thread_id, row.seq, f"record {ordinal} of base {base_seq} is missing before it"
+                )
+        return found
+
+    def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]:
+        """Return the thread's records of one kind, in seq order."""
+        return self._rows("records_of_kind", RECORDS, thread_id=thread_id, kind=kind)
+
+    def history(self, query: HistoryQuery) -> list[CheckpointRow]:
+        """Return checkpoints, newest first."""
+        return self._rows(
+            "history",
+            CHECKPOINTS,
+            thread_id=query.thread_id,
+            namespace=query.namespace,
+            before_seq=query.before_seq,
+            max_rows=_bound(query.limit),
+            filter=filter_text(query.filter),
+        )
+
+    def run(self, run_id: str) -> RunRow | None:
+        """Return the run."""
+        return _first(self._rows("run", RUNS, run_id=run_id))
+
+    def runs(self, thread_id: str) -> list[RunRow]:
+        """Return the thread's runs, last admitted first."""
+        return self._rows("runs", RUNS, thread_id=thread_id)
+
+    def threads(self, limit: int | None = None) -> list[ThreadRow]:
+        """Return threads, last changed first."""
+        return self._rows("threads", THREADS, max_rows=_bound(limit))
+
+    def _check_head(self, thread_id: str) -> None:
+        """Raise where the row that the thread names as its last is missing or another, or where rows follow it."""
+        thread = self.thread(thread_id)
+        [(last,)] = self._fetch("last_seq", THREADS, {"thread_id": thread_id})
+        head_seq = 0 if thread is None else thread.head_seq
+        if last > head_seq:
+            raise corrupt("threads", thread_id, "", f"rows up to seq {last} stand behind its head {head_seq}")
+        if thread is None or head_seq == 0:
+            return
+        found = self._fetch("head", THREADS, {"thread_id": thread_id, "seq": head_seq})
+        if found != [(thread.head_digest,)]:
+            raise corrupt("threads", thread_id, head_seq, "lost tail: the last row committed is missing or another")
+
+    def _rows(self, name: str, table: Table[Row], **where: Any) -> list[Row]:
+        return [table.verified(columns) for columns in self._fetch(name, table, where)]
+
+    def _fetch(self, name: str, table: Table[Any], where: Mapping[str, Any]) -> list[Any]:
+        thread_id = where.get("thread_id", where.get("run_id", ""))
+        try:
+            return self._execute(query(name), where).fetchall()
+        except UnicodeDecodeError as error:
+            seq = locate_bad_text(self._connection, table, thread_id)
+            raise corrupt(table.name, thread_id, seq, NOT_TEXT) from error
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            raise damaged(error, table.name, thread_id) from error
+        except apsw.Error as error:
+            raise unreadable(error, table.name, thread_id) from error
+
+
+def _first(rows: list[Row]) -> Row | None:
+    return rows[0] if rows else None
+
+
+def _bound(limit: int | None) -> int:
+    return -1 if limit is None else max(0, limit)

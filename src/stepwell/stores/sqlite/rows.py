@@ -1,0 +1,81 @@
+"""From what SQLite returns to rows that have been verified, and from rows to what is stored.
+
+Every row's digest is checked here on its way out; one that fails is a `CorruptRecordError` naming table, thread and
+seq. Thread and run rows are sealed here too: their digest covers every column, the lease's included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from stepwell.errors import CorruptRecordError
+from stepwell.store import CheckpointRow, RecordRow, RunRow, ThreadRow, digest_of
+
+Row = TypeVar("Row")
+
+NOT_ITS_DIGEST = "its columns do not match its digest"
+NOT_TEXT = "a text column does not hold valid UTF-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Row]):
+    """How the rows of one table are named, sealed and made. `place` is the column that tells rows of a thread apart."""
+
+    name: str
+    tag: str
+    thread: int
+    place: int | None
+    make: Callable[[Sequence[Any]], Row]
+    text: tuple[int, ...]
+
+    def verified(self, columns: Sequence[Any]) -> Row:
+        """Return the row these columns are, or raise where the digest says they are not."""
+        if not self.matches(columns):
+            raise self.corrupt(columns, NOT_ITS_DIGEST)
+        return self.make(columns)
+
+    def matches(self, columns: Sequence[Any]) -> bool:
+        """Tell whether the last column is the digest of the others."""
+        try:
+            return bool(digest_of(self.tag, columns[:-1]) == columns[-1])
+        except (TypeError, ValueError):
+            return False  # a value of a type that no row was ever sealed with
+
+    def corrupt(self, columns: Sequence[Any], reason: str) -> CorruptRecordError:
+        """Return the error for the row that has these columns."""
+        return corrupt(self.name, columns[self.thread], "" if self.place is None else columns[self.place], reason)
+
+    def decoded(self, raw: Sequence[Any]) -> list[Any]:
+        """Return columns whose text was read as bytes with the text decoded. Raises UnicodeDecodeError."""
+        columns = list(raw)
+        for index in self.text:
+            columns[index] = columns[index].decode()
+        return columns
+
+
+def corrupt(table: str, thread_id: object, at: object, reason: str) -> CorruptRecordError:
+    """Return the error for one row: `at` is its seq, its run id, or "" for the thread's own row."""
+    record = f"{table} row of thread {thread_id!r}" + (f" at {at!r}" if at != "" else "")
+    return CorruptRecordError(record=record, reason=reason, table=table, thread_id=thread_id, seq=at)
+
+
+def thread_digest(columns: Sequence[Any]) -> bytes:
+    """Return the digest of a thread row's columns, in the order of `ThreadRow`."""
+    return digest_of("thread", columns)
+
+
+def run_digest(columns: Sequence[Any]) -> bytes:
+    """Return the digest of a run row's columns, in the order of `RunRow`, with the epoch that last admitted it."""
+    return digest_of("run", columns)
+
+
+def _text(row: type) -> tuple[int, ...]:
+    return tuple(index for index, kind in enumerate(get_type_hints(row).values()) if kind is str)
+
+
+THREADS = Table("threads", "thread", 0, None, lambda row: ThreadRow._make(row[:-1]), _text(ThreadRow))
+RUNS = Table("runs", "run", 1, 0, lambda row: RunRow._make(row[:-2]), _text(RunRow))
+CHECKPOINTS = Table("checkpoints", "checkpoint", 0, 3, CheckpointRow._make, _text(CheckpointRow))
+RECORDS = Table("records", "record", 0, 3, RecordRow._make, _text(RecordRow))

@@ -1,0 +1,92 @@
+"""The store object: the contract's verbs, each handed to the part that does it.
+
+The public savers wrap it. One object serves every thread and every event loop of a process. After `os.fork` the child's
+copy reopens the file and holds no lease of the parent's; an in-memory one is closed there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+
+from stepwell.clock import Clock, SystemClock
+from stepwell.errors import UnsupportedStorageError
+from stepwell.store import Claim, Commit, Counts, Reader, ThreadRow
+from stepwell.stores.sqlite.connection import MEMORY
+from stepwell.stores.sqlite.fork import watch
+from stepwell.stores.sqlite.member import Renewal
+from stepwell.stores.sqlite.snapshots import FileSnapshots, MemorySnapshots
+from stepwell.stores.sqlite.writer import Writer
+
+SYNCHRONOUS = ("full", "normal")
+
+
+class SqliteStore:
+    """Threads in one SQLite file, or in memory with the path ":memory:".
+
+    `synchronous="normal"` is faster and loses the last commits when the machine loses power; "full" loses none.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] = MEMORY,
+        *,
+        synchronous: str = "full",
+        clock: Clock | None = None,
+        vfs: str | None = None,
+    ) -> None:
+        if synchronous not in SYNCHRONOUS:
+            raise UnsupportedStorageError(f"synchronous must be one of {SYNCHRONOUS}, not {synchronous!r}.")
+        self.path = os.fspath(path)
+        self.blocking = self.path != MEMORY
+        self.counts = Counts()
+        self._writer = Writer(self.path, synchronous, clock or SystemClock(), self.counts, vfs)
+        self._snapshots = FileSnapshots(self.path, vfs) if self.blocking else MemorySnapshots(self._writer)
+        watch(self)
+
+    def admit(self, claim: Claim) -> ThreadRow | None:
+        """Take the thread, with everything of the claim durable; None where it is not as seen any more."""
+        row: ThreadRow | None = self._writer.run(claim)
+        return row
+
+    def commit(self, commit: Commit) -> None:
+        """Write under the fence; durable when this returns."""
+        self._writer.run(commit)
+
+    def queue(self, commit: Commit) -> Future[None]:
+        """Queue the same write; the future is answered once it is durable."""
+        return self._writer.queue(commit)
+
+    def renew(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> bool:
+        """Extend the lease; False where it is somebody else's now."""
+        return bool(self._writer.run(Renewal(thread_id, run_id, epoch, lease_seconds)))
+
+    def reading(self) -> AbstractContextManager[Reader]:
+        """Open one consistent snapshot for reads."""
+        self._writer.check_open()
+        return self._snapshots.reading()
+
+    def verify(self) -> Iterator[str]:
+        """Check every row; yield one sentence per fault."""
+        self._writer.check_open()
+        return self._snapshots.audit()
+
+    def close(self) -> None:
+        """Finish what is queued and release everything. A second call does nothing."""
+        self._snapshots.close()
+        self._writer.close("close() was called on it")
+
+    def before_fork(self) -> None:
+        """Close the file; whoever uses it next reopens it."""
+        self._writer.before_fork()
+        self._snapshots.close_free()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on."""
+        self._writer.after_fork_in_parent()
+
+    def after_fork_in_child(self) -> None:
+        """Start anew, or refuse work where a connection was in use across the fork."""
+        self._writer.after_fork_in_child(self._snapshots.in_use())

@@ -1,0 +1,119 @@
+"""The connections that are read: a pool for a file, the writer's own for memory.
+
+A file is read on connections that serve one `reading()` at a time, each in its own transaction: the snapshot is that of
+its first read, and no reader waits for a writer. A lock is held only to read memory, where there is one connection.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from stepwell.stores.sqlite import sql
+from stepwell.stores.sqlite.audit import audit
+from stepwell.stores.sqlite.connection import open_reader
+from stepwell.stores.sqlite.reader import SqliteReader
+from stepwell.stores.sqlite.writer import Writer
+
+KEPT = 8
+
+
+class FileSnapshots:
+    """A small pool of reading connections."""
+
+    def __init__(self, path: str, vfs: str | None = None) -> None:
+        self._path, self._vfs = path, vfs
+        self._free: deque[apsw.Connection] = deque()
+        self._closed = False
+        self._used: set[apsw.Connection] = set()
+
+    @contextmanager
+    def reading(self) -> Iterator[SqliteReader]:
+        """Open one consistent snapshot."""
+        with self._connection() as connection:
+            yield SqliteReader(connection)
+
+    def audit(self) -> Iterator[str]:
+        """Check every row, in one snapshot."""
+        with self._connection() as connection:
+            yield from audit(connection)
+
+    def close(self) -> None:
+        """Close what is free; what is in use closes when it is given back."""
+        self._closed = True
+        self.close_free()
+
+    def close_free(self) -> None:
+        """Close what is free, as before a fork."""
+        while self._free:
+            self._free.pop().close()
+
+    def in_use(self) -> bool:
+        """Tell whether some snapshot is open."""
+        return bool(self._used)
+
+    @contextmanager
+    def _connection(self) -> Iterator[apsw.Connection]:
+        connection = self._take()
+        self._used.add(connection)
+        try:
+            connection.execute(sql.BEGIN_READ)
+            yield connection
+        finally:
+            self._give_back(connection)
+
+    def _take(self) -> apsw.Connection:
+        try:
+            return self._free.pop()
+        except IndexError:
+            return open_reader(self._path, self._vfs)
+
+    def _give_back(self, connection: apsw.Connection) -> None:
+        self._used.discard(connection)
+        try:
+            connection.execute(sql.ROLLBACK)
+        except apsw.Error:
+            connection.close(True)  # it is not to be trusted any more
+            return
+        if self._closed or len(self._free) >= KEPT:
+            connection.close(True)
+        else:
+            self._free.append(connection)
+
+
+class MemorySnapshots:
+    """The writer's connection, under its lock."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    @contextmanager
+    def reading(self) -> Iterator[SqliteReader]:
+        """Open one consistent snapshot: nobody writes until it is closed."""
+        with self._writer.lock:
+            yield SqliteReader(self._connection())
+
+    def audit(self) -> Iterator[str]:
+        """Check every row. All of them before the first fault is yielded: the lock is not held between."""
+        with self._writer.lock:
+            faults = list(audit(self._connection()))
+        return iter(faults)
+
+    def close(self) -> None:
+        """Do nothing: the connection is the writer's."""
+
+    def close_free(self) -> None:
+        """Do nothing: the connection is the writer's."""
+
+    def in_use(self) -> bool:
+        """Return False: the child's copy is closed in any case."""
+        return False
+
+    def _connection(self) -> apsw.Connection:
+        self._writer.check_open()
+        connection = self._writer.transactions.connection
+        assert connection is not None
+        return connection

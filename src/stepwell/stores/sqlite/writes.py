@@ -1,0 +1,171 @@
+"""What one member does inside a transaction that its leader opened: take a thread, commit under the fence, renew.
+
+Each update of the thread row comes first and decides: if it changed no row, nothing else of the member is written.
+Beginning, committing and undoing are the leader's (`writer.py`). The commit is the hot path of every run: tuples, one
+cursor, no lookups that can be kept.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+from stepwell import points
+from stepwell.clock import Clock
+from stepwell.errors import LeaseLostError, RunConflictError, ThreadBusyError
+from stepwell.store import Claim, Commit, Counts, Rows, RunRow, ThreadRow
+from stepwell.stores.sqlite.holder import is_dead, same_boot, this_process
+from stepwell.stores.sqlite.member import Renewal
+from stepwell.stores.sqlite.rows import THREADS, run_digest, thread_digest
+from stepwell.stores.sqlite.sql import query
+
+_OPEN = query("open_thread")
+_CLAIM = query("claim_thread")
+_FENCE = query("fence_thread")
+_CHECKPOINT = query("insert_checkpoint")
+_RECORD = query("insert_record")
+_RUN = query("put_run")
+
+
+class Writes:
+    """The writing statements on one connection, for one process.
+
+    On one cursor, the leader's: a statement that is read half-way on another would hold its snapshot beyond the
+    transaction, and the next one would be refused for it.
+    """
+
+    def __init__(self, cursor: apsw.Cursor, clock: Clock, counts: Counts) -> None:
+        self._execute = cursor.execute
+        self._changes = cursor.connection.changes
+        self._boottime = clock.boottime
+        self._boot_id = clock.boot_id()
+        self._counts = counts
+        self._holder = this_process(self._boot_id)
+        self._graphs: dict[str, tuple[int, str]] = {}
+
+    def commit(self, commit: Commit) -> bytes:
+        """Write under the fence; return the digest of the thread row as written."""
+        thread_id, epoch, rows, seconds = commit.thread_id, commit.epoch, commit.rows, commit.lease_seconds
+        known = self._graphs.get(thread_id)
+        graph_id = known[1] if known is not None and known[0] == epoch else self._graph_of(commit)
+        run_id, holder, until = ("", "", 0.0) if seconds is None else self._lease(commit.run_id, seconds)
+        head = (thread_id, graph_id, commit.status, epoch, run_id, holder, until, rows[0], rows[1], rows[2], commit.now)
+        digest = thread_digest(head)
+        self._counts.statements += 1
+        self._execute(_FENCE, (*head, digest, commit.seen_seq, commit.run_id, self._holder))
+        if self._changes() != 1:
+            raise self._lost(commit)
+        points.reach(points.FENCED)
+        self._insert(thread_id, epoch, rows, commit.run)
+        if seconds is None:
+            self._graphs.pop(thread_id, None)
+        return digest
+
+    def admit(self, claim: Claim) -> tuple[ThreadRow, bytes] | None:
+        """Take the thread; return its row and digest as written, or None where it is not as seen any more."""
+        row = self._claimed(claim)
+        digest = thread_digest(row)
+        self._counts.statements += 1
+        if claim.seen is None:
+            self._execute(_OPEN, (*row, digest))
+        else:
+            now, gone = self._boottime(), self._is_gone(claim.seen)
+            self._execute(_CLAIM, (*row, digest, claim.seen.head_seq, now, gone))
+        if self._changes() != 1:
+            self._refuse(claim)
+            return None
+        points.reach(points.FENCED)
+        self._insert(claim.thread_id, row.epoch, claim.rows, claim.run)
+        if row.run_id:
+            self._graphs[claim.thread_id] = (row.epoch, claim.graph_id)
+        return row, digest
+
+    def renew(self, renewal: Renewal) -> bool:
+        """Extend the lease; False where it is not this run's in this process any more."""
+        row = self._thread(renewal.thread_id)
+        if row is None or (row.epoch, row.run_id, row.holder) != (renewal.epoch, renewal.run_id, self._holder):
+            return False
+        row = row._replace(lease_until=self._boottime() + renewal.lease_seconds)
+        given = row._asdict() | {"digest": thread_digest(row)}
+        self._execute(query("renew_thread"), given)
+        return True
+
+    def _is_gone(self, seen: ThreadRow) -> bool:
+        """Tell whether the holder of a lease needs no waiting for: it is dead, or of another boot."""
+        if not seen.run_id:
+            return False
+        return not same_boot(seen.holder, self._boot_id) or is_dead(seen.holder, self._boot_id)
+
+    def _lease(self, run_id: str, seconds: float) -> tuple[str, str, float]:
+        return run_id, self._holder, self._boottime() + seconds
+
+    def _claimed(self, claim: Claim) -> ThreadRow:
+        epoch = 1 if claim.seen is None else claim.seen.epoch + 1
+        owner = ("", "", 0.0)
+        if claim.lease_seconds is not None:
+            if claim.run is None:
+                raise ValueError(f"a claim of thread {claim.thread_id!r} asks for a lease without a run to hold it")
+            owner = self._lease(claim.run.run_id, claim.lease_seconds)
+        seq, digest, lineages = claim.rows[:3]
+        return ThreadRow(claim.thread_id, claim.graph_id, claim.status, epoch, *owner, seq, digest, lineages, claim.now)
+
+    def _refuse(self, claim: Claim) -> None:
+        """Say why a claim changed no row: busy is an error, changed is None."""
+        self._counts.statements += 1
+        row = self._thread(claim.thread_id)
+        seen = claim.seen
+        if row is None or seen is None or (row.epoch, row.head_seq) != (seen.epoch, seen.head_seq):
+            return
+        left = max(0.0, row.lease_until - self._boottime())
+        raise ThreadBusyError(thread_id=row.thread_id, holder=row.holder, run_id=row.run_id, expires_in=left)
+
+    def _insert(self, thread_id: str, epoch: int, rows: Rows, run: RunRow | None) -> None:
+        execute, counts = self._execute, self._counts
+        for checkpoint in rows.checkpoints:
+            if checkpoint.thread_id != thread_id:
+                raise _stray(thread_id, checkpoint.thread_id)
+            counts.statements += 1
+            counts.bytes += len(checkpoint.body) + len(checkpoint.metadata.encode())
+            execute(_CHECKPOINT, checkpoint)
+        for record in rows.records:
+            if record.thread_id != thread_id:
+                raise _stray(thread_id, record.thread_id)
+            counts.statements += 1
+            counts.bytes += len(record.body)
+            execute(_RECORD, record)
+        if run is not None:
+            self._put_run(thread_id, epoch, run)
+
+    def _put_run(self, thread_id: str, epoch: int, run: RunRow) -> None:
+        if run.thread_id != thread_id:
+            raise _stray(thread_id, run.thread_id)
+        self._counts.statements += 1
+        self._counts.bytes += len(run.input)
+        columns = (*run, epoch)
+        self._execute(_RUN, (*columns, run_digest(columns)))
+        if self._changes() != 1:
+            told = f"Run {run.run_id} belongs to another thread than {thread_id!r}. Use a new run_id."
+            raise RunConflictError(told, run_id=run.run_id, thread_id=thread_id)
+
+    def _lost(self, commit: Commit) -> LeaseLostError:
+        """Return the error for a commit that the fence kept out. Raises CorruptRecordError if damage is the reason."""
+        self._counts.statements += 1
+        self._thread(commit.thread_id)
+        self._graphs.pop(commit.thread_id, None)
+        return LeaseLostError(thread_id=commit.thread_id, run_id=commit.run_id, epoch=commit.epoch)
+
+    def _graph_of(self, commit: Commit) -> str:
+        """Return the graph of a thread that another store object of this process admitted."""
+        self._counts.statements += 1
+        row = self._thread(commit.thread_id)
+        if row is None or row.epoch != commit.epoch:
+            raise self._lost(commit)
+        self._graphs[commit.thread_id] = (row.epoch, row.graph_id)
+        return row.graph_id
+
+    def _thread(self, thread_id: str) -> ThreadRow | None:
+        found = self._execute(query("thread"), {"thread_id": thread_id}).fetchall()
+        return THREADS.verified(found[0]) if found else None
+
+
+def _stray(thread_id: str, other: str) -> ValueError:
+    return ValueError(f"a write to thread {thread_id!r} holds a row of thread {other!r}")

@@ -1,0 +1,28 @@
+"""Which states a thread, a run and a task can be in, and which record kinds lead there: the one table of them."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+ThreadStatus = Literal["empty", "running", "paused", "waiting", "failed", "cancelled", "finished"]
+
+RUNNING: Final = "running"
+PAUSED: Final = "paused"
+WAITING: Final = "waiting"
+FAILED: Final = "failed"
+CANCELLED: Final = "cancelled"
+FINISHED: Final = "finished"
+
+ENDED: Final = frozenset({PAUSED, WAITING, FAILED, CANCELLED, FINISHED})
+"""Statuses of a run that is over. A run that is `running` without a live lease has crashed."""
+
+SUCCEEDED: Final = "succeeded"
+INTERRUPTED: Final = "interrupted"
+ATTEMPT: Final = "attempt"
+ANSWER: Final = "answer"
+
+RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER)
+"""What can be recorded on a base checkpoint. The newest of the first four is the task's outcome."""
+
+SOURCES: Final = ("input", "loop", "update", "fork")
+"""What made a checkpoint."""

@@ -1,0 +1,38 @@
+"""The store contract as a pytest suite: what `stepwell.store` promises, one sentence a test.
+
+For a backend of your own, write a test module that provides one fixture and imports the suite:
+
+    from stepwell.testing.store_suite import *
+
+    @pytest.fixture
+    def store_factory(tmp_path):
+        return lambda clock: MyStore(tmp_path / "db", clock=clock)
+
+Each call of the factory returns a store on the same database. A backend that several stores can share at once imports
+`stepwell.testing.store_suite.shared` as well; one that cannot (memory) leaves it out. Call
+`pytest.register_assert_rewrite("stepwell.testing.store_suite")` first, in a conftest, for readable failures.
+"""
+
+from stepwell.testing.store_suite.admission import TestAdmission
+from stepwell.testing.store_suite.fence import TestFence, TestLease
+from stepwell.testing.store_suite.fixtures import clock, store
+from stepwell.testing.store_suite.group import TestGroupCommit, TestOrder
+from stepwell.testing.store_suite.history import TestHistory, TestIsolation
+from stepwell.testing.store_suite.lifetime import TestAtomicity, TestLifetime
+from stepwell.testing.store_suite.reading import TestReading, TestRuns
+
+__all__ = [
+    "TestAdmission",
+    "TestAtomicity",
+    "TestFence",
+    "TestGroupCommit",
+    "TestHistory",
+    "TestIsolation",
+    "TestLease",
+    "TestLifetime",
+    "TestOrder",
+    "TestReading",
+    "TestRuns",
+    "clock",
+    "store",
+]

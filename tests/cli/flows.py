@@ -1,0 +1,133 @@
+"""The graphs the command line is tested with. They are named `flows.py:NAME` on it."""
+
+import operator
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from stepwell import END, START, InMemorySaver, Send, StateGraph, ThreadBusyError, interrupt
+
+
+@dataclass
+class Point:
+    x: int
+    label: str
+
+
+class State(TypedDict, total=False):
+    n: int
+    seen: Annotated[list[str], operator.add]
+    point: Point
+    answer: Any
+
+
+class Item(TypedDict):
+    i: int
+
+
+def note(name: str) -> State:
+    """Witness outside Stepwell that a node ran."""
+    if "WITNESS" in os.environ:
+        with Path(os.environ["WITNESS"]).open("a") as file:
+            file.write(f"{name}\n")
+    return {"seen": [name]}
+
+
+def first(state: State) -> State:
+    return {**note("first"), "point": Point(state.get("n", 0), "a marker in a body")}
+
+
+def wide(item: Item) -> State:
+    return note(f"wide {item['i']}")
+
+
+def ask(state: State) -> State:
+    return {"answer": interrupt({"seen": len(state["seen"])})}
+
+
+def ask_a(state: State) -> State:
+    return {"seen": [f"a {interrupt('a?')}"]}
+
+
+def ask_b(state: State) -> State:
+    return {"seen": [f"b {interrupt('b?')}"]}
+
+
+def broken(state: State) -> State:
+    raise ValueError("no\nsuch \x1b[31mluck")
+
+
+def piped(state: State) -> State:
+    raise BrokenPipeError(32, "Broken pipe")
+
+
+def leaves(state: State) -> State:
+    sys.exit(3)
+
+
+def confused(state: State) -> State:
+    raise ThreadBusyError(thread_id="another", holder="?", run_id="?", expires_in=1.0)
+
+
+def hangs(state: State) -> State:
+    """Report to the parent process and wait for its signal, if there is one."""
+    if "HANG" in os.environ:
+        sys.stdout.write("at work\n")
+        sys.stdout.flush()
+        sys.stdin.read()
+    return note("hangs")
+
+
+def sends(state: State) -> list[Send]:
+    return [Send("wide", {"i": i}) for i in range(state["n"])]
+
+
+def chain(*nodes: Any) -> StateGraph[Any]:
+    graph = StateGraph(State)
+    graph.add_sequence(list(nodes))
+    graph.add_edge(START, nodes[0].__name__)
+    return graph
+
+
+def beside(*nodes: Any) -> StateGraph[Any]:
+    graph = StateGraph(State)
+    for node in nodes:
+        graph.add_node(node)
+        graph.add_edge(START, node.__name__)
+    return graph
+
+
+def approval() -> StateGraph[Any]:
+    graph = StateGraph(State)
+    for node in (first, wide, ask):
+        graph.add_node(node)
+    graph.add_edge(START, "first")
+    graph.add_conditional_edges("first", sends, ["wide"])
+    graph.add_edge("wide", "ask")
+    graph.add_edge("ask", END)
+    return graph
+
+
+def countdown() -> StateGraph[Any]:
+    graph = StateGraph(State)
+    graph.add_node("less", lambda state: {"n": state["n"] - 1})
+    graph.add_edge(START, "less")
+    graph.add_conditional_edges("less", lambda state: "less" if state["n"] > 0 else END, ["less", END])
+    return graph
+
+
+builder = approval()
+graph = approval().compile(name="approval")
+questions = beside(ask_a, ask_b).compile(name="questions")
+fails = beside(first, broken).compile(name="fails")
+sigpipe = beside(piped).compile(name="sigpipe")
+confuses = beside(confused).compile(name="confuses")
+exits = beside(leaves).compile(name="exits")
+long = chain(first, hangs).compile(name="long")
+long_beside = beside(first, hangs).compile(name="long_beside")
+endless = countdown().compile(name="endless").with_config({"recursion_limit": 2})
+counts = countdown().compile(name="counts")
+own = approval().compile(InMemorySaver(), name="own")
+not_a_graph = approval

@@ -1,0 +1,46 @@
+"""What every test may use: savers of both kinds, the durability modes, and how hard hypothesis tries.
+
+`HYPOTHESIS_PROFILE=ci` tries more examples.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from stepwell import InMemorySaver, SqliteSaver
+
+SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+
+settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=SLOW_IS_FINE)
+settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=SLOW_IS_FINE)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture
+def memory_saver() -> Iterator[InMemorySaver]:
+    with InMemorySaver() as saver:
+        yield saver
+
+
+@pytest.fixture
+def sqlite_saver(tmp_path: Path) -> Iterator[SqliteSaver]:
+    with SqliteSaver(tmp_path / "threads.db") as saver:
+        yield saver
+
+
+@pytest.fixture(params=["memory", "file"])
+def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteSaver]:
+    """A saver of each kind in turn. At the end every row of it must verify."""
+    made = InMemorySaver() if request.param == "memory" else SqliteSaver(tmp_path / "threads.db")
+    with made:
+        yield made
+        assert list(made.store.verify()) == []
+
+
+@pytest.fixture(params=["sync", "async", "exit"])
+def any_durability(request: pytest.FixtureRequest) -> str:
+    """Each durability mode in turn."""
+    return str(request.param)

@@ -1,0 +1,275 @@
+"""A real engine on a real store, played through a script by its public API; it dies where the script says so.
+
+A crash is a hook that raises at a named point and at every point after it, so that the dead process writes nothing
+more. Then the store is opened anew (a file) or taken over (memory), the clock passes the lease, and the caller tries
+again.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stepwell import Command, RunError, StateSnapshot, StepwellError, points
+from stepwell.runtime.ledger import LEASE_SECONDS
+from stepwell.stores.sqlite import SqliteStore
+from stepwell.testing import FakeClock, SimulatedCrash
+from stepwell.testing.graphs import GraphScript, ScheduledFailure, World
+from tests.pure.model.scripts import (
+    Begin,
+    Continue,
+    Crash,
+    Edit,
+    Fork,
+    Op,
+    Redeploy,
+    Redirect,
+    Replay,
+    Reply,
+    ReplyEarlier,
+    Step,
+)
+
+THREAD = {"configurable": {"thread_id": "t"}}
+FAILED = "failed"
+
+
+class Saver:
+    """A store by a test's clock, in the place of a saver."""
+
+    def __init__(self, path: Path | None, clock: FakeClock) -> None:
+        self.store = SqliteStore(path or ":memory:", clock=clock)
+        self.on_unknown_type = None
+
+
+@dataclass
+class Seen:
+    """What a user can see of a thread, without ids and times, which no two runs share."""
+
+    error: str
+    values: Any
+    next: tuple[str, ...]
+    questions: list[Any]
+    history: list[Any] = field(default_factory=list)
+
+
+class Machine:
+    """The engine under test: one thread of one graph, over as many lives of the process as it takes."""
+
+    def __init__(
+        self,
+        graph: GraphScript,
+        path: Path | None = None,
+        *,
+        durability: str = "sync",
+        failing: bool = True,
+        asynchronous: bool = False,
+    ) -> None:
+        self.script, self.path, self.durability, self.asynchronous = graph, path, durability, asynchronous
+        self.clock = FakeClock()
+        self.saver = Saver(path, self.clock)
+        self.world = World(failing)
+        self.version = 1
+        self.crashes = 0
+        self.answered: set[str] = set()
+        self._runs = itertools.count(1)
+        self._deploy()
+
+    def close(self) -> None:
+        """Release the store."""
+        self.saver.store.close()
+
+    # -- lives of the process ----------------------------------------------------------------------------------------
+
+    def _deploy(self) -> None:
+        graph = self.script.build(self.world)
+        self.graph = graph.compile(checkpointer=self.saver, version=f"v{self.version}")
+
+    def _restart(self) -> None:
+        """Come back after a crash, as another process would."""
+        self.crashes += 1
+        self.world = self.world.following()
+        if self.path is not None:
+            self.saver.store.close()
+        points.hook = None
+        self.clock.advance(LEASE_SECONDS + 1)
+        if self.path is not None:
+            self.saver = Saver(self.path, self.clock)
+        self._deploy()
+
+    # -- operations --------------------------------------------------------------------------------------------------
+
+    def play(self, step: Step) -> Seen:
+        """Carry out a step to its end, whatever goes wrong meanwhile; return what there is to see then."""
+        self.world.broken = step.broken
+        self._check_sleepers_and_successes()
+        if isinstance(step.op, Redeploy):
+            self.version += 1
+            self._deploy()
+            error = ""
+        elif isinstance(step.op, Edit | Fork):
+            error = self._edit(step.op, list(step.crashes))
+            self.world.calls.clear()  # an edit runs routers in the name of its node
+        else:
+            error = self._run(step)
+        self._check_sleepers_and_successes()
+        return self.look(error)
+
+    def _edit(self, op: Edit | Fork, crashes: list[Crash]) -> str:
+        before, at = self._head(), self._at(op.back)
+        while True:
+            try:
+                with dying(crashes.pop(0) if crashes else None):
+                    self._write(op, at)
+                return ""
+            except SimulatedCrash:
+                self._restart()
+                if self._head() != before:
+                    return ""
+            except ScheduledFailure:
+                if self.world.broken:
+                    return FAILED
+            except StepwellError as error:
+                return error.code
+
+    def _write(self, op: Edit | Fork, at: Any) -> None:
+        if isinstance(op, Fork):
+            self.graph.fork(at)
+        else:
+            nodes = self.script.nodes
+            self.graph.update_state(at, {"log": [op.text], "total": 1}, as_node=nodes[op.node % len(nodes)].name)
+
+    def _run(self, step: Step) -> str:
+        given, config = self._call(step.op)
+        crashes, before = list(step.crashes), self._head()
+        run_id: str | None = f"run {next(self._runs)}"
+        while True:
+            try:
+                with dying(crashes.pop(0) if crashes else None):
+                    self._invoke(given, {**config, "run_id": run_id, "recursion_limit": 40})
+                return ""
+            except SimulatedCrash:
+                self._restart()
+                self._check_sleepers_and_successes()
+                if config is THREAD and not step.same_call and self._head() != before:
+                    given, config, run_id = None, THREAD, None
+            except (ScheduledFailure, RunError) as error:
+                if isinstance(error, RunError) and type(error) is not RunError:
+                    return error.code
+                if self.world.broken:
+                    return FAILED
+                given, config, run_id = None, self._where(), None
+            except StepwellError as error:
+                return error.code
+
+    def _where(self) -> Any:
+        """Return the checkpoint at which the newest run ended."""
+        with self.saver.store.reading() as reader:
+            run = reader.runs("t")[0]
+        return {"configurable": {"thread_id": "t", "checkpoint_id": run.checkpoint_id}}
+
+    def _invoke(self, given: Any, config: Any) -> Any:
+        options: Any = {"durability": self.durability, "on_pending": "discard"}
+        if self.asynchronous:
+            return asyncio.run(self.graph.ainvoke(given, config, **options))
+        return self.graph.invoke(given, config, **options)
+
+    def _call(self, op: Op) -> tuple[Any, Any]:
+        """Return input and config of a call."""
+        match op:
+            case Begin(text):
+                return {"log": [text]}, THREAD
+            case Redirect(text, goto):
+                return Command(
+                    update={"log": [text]}, goto=self.script.nodes[goto % len(self.script.nodes)].name
+                ), THREAD
+            case Replay(back):
+                return None, self._at(back)
+            case Reply(which, value):
+                asked = self.graph.get_state(THREAD).interrupts
+                return (Command(resume=self._answers(asked, which, value)) if asked else None), THREAD
+            case ReplyEarlier(back, value):
+                at = self._at(back)
+                asked = self.graph.get_state(at).interrupts
+                return (Command(resume=self._answers(asked, 0, value)) if asked else None), at
+            case Continue():
+                return None, THREAD
+        raise AssertionError(op)
+
+    def _answers(self, asked: Any, which: int, value: Any) -> dict[str, Any]:
+        chosen = [question for i, question in enumerate(asked) if which >> i & 1] or [asked[which % len(asked)]]
+        self.answered |= {question.id for question in chosen}
+        return {question.id: value for question in chosen}
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def _at(self, back: int) -> Any:
+        history = list(self.graph.get_state_history(THREAD))
+        return history[back % len(history)].config
+
+    def _head(self) -> int:
+        with self.saver.store.reading() as reader:
+            thread = reader.thread("t")
+            return 0 if thread is None else thread.head_seq
+
+    def look(self, error: str = "") -> Seen:
+        """Return what a user sees."""
+        now: StateSnapshot = self.graph.get_state(THREAD)
+        history = [_plain(snapshot) for snapshot in self.graph.get_state_history(THREAD)]
+        return Seen(error, now.values, now.next, [question.value for question in now.interrupts], history)
+
+    def _check_sleepers_and_successes(self) -> None:
+        """INV-4 and INV-8: what the disk holds as done, and what waits for an answer, has not been called since."""
+        called = {call.task_id for call in self.world.calls}
+        self.world.calls.clear()
+        assert called.isdisjoint(self._settled), "a success that was durable, or an unanswered task, ran again"
+        history = [] if self._head() == 0 else list(self.graph.get_state_history(THREAD))
+        tasks = [task for snapshot in history for task in snapshot.tasks]
+        self._settled = {task.id for task in tasks if task.result is not None}
+        asked = {question.id for task in tasks if task.result is None for question in task.interrupts}
+        assert asked.isdisjoint(self.answered & self._landed), "an answered question was asked again"
+        self._landed = self.answered - asked
+
+    _settled: set[str] = set()
+    _landed: set[str] = set()
+
+
+def _plain(snapshot: StateSnapshot) -> Any:
+    assert snapshot.metadata is not None
+    tasks = [
+        (task.name, task.path, task.error, [question.value for question in task.interrupts], task.result)
+        for task in snapshot.tasks
+    ]
+    return (
+        snapshot.lineage,
+        snapshot.metadata["step"],
+        snapshot.metadata["source"],
+        snapshot.values,
+        snapshot.next,
+        dict(snapshot.joins),
+        tasks,
+    )
+
+
+@contextmanager
+def dying(crash: Crash | None) -> Iterator[None]:
+    """Die at a point, and stay dead until somebody takes the hook away; without a crash, live."""
+    left = 0 if crash is None else crash[1]
+
+    def hook(point: str) -> None:
+        nonlocal left
+        if crash is not None and (left == 0 or (point == crash[0] and (left := left - 1) == 0)):
+            raise SimulatedCrash(point)
+
+    points.hook = None if crash is None else hook
+    try:
+        yield
+    except SimulatedCrash:
+        raise
+    except BaseException:
+        points.hook = None
+        raise
+    points.hook = None

@@ -1,0 +1,141 @@
+"""What happens to a thread, as data: inputs, answers, edits, forks, replays, new versions; and where the process dies."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from stepwell import points
+from stepwell.testing.graphs import GraphScript
+
+
+@dataclass(frozen=True)
+class Begin:
+    """A new input; what is planned or asked is dropped."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Answer some of the open questions, at least one, with this value; where none is open, go on."""
+
+    which: int
+    """A bit set over the open questions in listing order, taken modulo what there is."""
+    value: Any
+
+
+@dataclass(frozen=True)
+class ReplyEarlier:
+    """Answer one question that is open, as it was asked, on a checkpoint this far from the newest."""
+
+    back: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class Continue:
+    """Go on from wherever the thread stands."""
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """A command from outside: an update, and a jump beside what is planned."""
+
+    text: str
+    goto: int
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Write the state as if a node had, at the checkpoint this far from the newest."""
+
+    back: int
+    node: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Begin a new lineage at the checkpoint this far from the newest."""
+
+    back: int
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Run on from the checkpoint this far from the newest."""
+
+    back: int
+
+
+@dataclass(frozen=True)
+class Redeploy:
+    """The same graph comes back as another version of the code."""
+
+
+Op = Begin | Reply | ReplyEarlier | Continue | Redirect | Edit | Fork | Replay | Redeploy
+Crash = tuple[str, int]
+"""A named point, and which time it is reached."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operation and what goes wrong meanwhile."""
+
+    op: Op
+    crashes: tuple[Crash, ...] = ()
+    broken: frozenset[str] = frozenset()
+    """Nodes that fail for as long as this step lasts; the thread is left failed."""
+    same_call: bool = True
+    """After a crash: make the same call with the same run id, or continue the thread without it."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """A graph and what happens to one thread of it."""
+
+    graph: GraphScript
+    steps: tuple[Step, ...] = field(default=())
+
+
+texts = st.sampled_from(["x", "y"])
+answers = st.sampled_from(["yes", None, 0])
+backs = st.integers(0, 5)
+OPS: dict[str, st.SearchStrategy[Any]] = {
+    "begin": st.builds(Begin, texts),
+    "reply": st.builds(Reply, st.integers(0, 7), answers),
+    "reply earlier": st.builds(ReplyEarlier, backs, answers),
+    "continue": st.just(Continue()),
+    "redirect": st.builds(Redirect, texts, st.integers(0, 4)),
+    "edit": st.builds(Edit, backs, st.integers(0, 4), texts),
+    "edit head": st.builds(Edit, st.just(0), st.integers(0, 4), texts),
+    "fork": st.builds(Fork, backs),
+    "replay": st.builds(Replay, backs),
+    "redeploy": st.just(Redeploy()),
+}
+AT_THE_HEAD = ("begin", "reply", "reply", "continue", "redeploy")
+EVERYWHERE = tuple(OPS)
+crash_points = st.tuples(st.sampled_from(points.ALL), st.integers(1, 6))
+
+
+@st.composite
+def scripts(
+    draw: Any,
+    graphs: st.SearchStrategy[GraphScript],
+    kinds: tuple[str, ...] = EVERYWHERE,
+    *,
+    crashes: int = 2,
+    breaks: bool = True,
+    most: int = 5,
+) -> Script:
+    """Return scripts that begin with an input and go on with operations of these kinds."""
+    graph = draw(graphs)
+    names = [node.name for node in graph.nodes]
+    steps: list[Step] = []
+    for i in range(draw(st.integers(1, most))):
+        op = draw(OPS["begin"] if i == 0 else OPS[draw(st.sampled_from(kinds))])
+        dies = draw(st.lists(crash_points, max_size=crashes)) if crashes else []
+        broken = draw(st.sets(st.sampled_from(names), max_size=2)) if breaks and draw(st.booleans()) else set()
+        steps.append(Step(op, tuple(dies), frozenset(broken), draw(st.booleans())))
+    return Script(graph, tuple(steps))

@@ -1,0 +1,109 @@
+"""Static breakpoints: pauses that the caller places, without a question, before or after nodes."""
+
+from typing import Any
+
+import pytest
+
+from stepwell import START, Command, InvalidConfigError, Send, SqliteSaver, StateGraph
+from tests.runtime.graphs import Call, Log, fan, letters, note, thread
+
+
+def test_a_run_pauses_before_a_node_and_goes_on(call: Call, saver: SqliteSaver, any_durability: str) -> None:
+    graph = letters("abc").compile(checkpointer=saver, interrupt_before=["b"])
+    assert call(graph, {}, thread(), durability=any_durability) == {"log": ["a"]}
+    assert graph.get_state(thread()).next == ("b",)
+    assert graph.get_state(thread()).interrupts == ()
+    assert call(graph, None, thread(), durability=any_durability) == {"log": ["a", "b", "c"]}
+    assert graph.get_state(thread()).next == ()
+
+
+def test_a_run_pauses_after_a_node_and_goes_on(call: Call, saver: SqliteSaver, any_durability: str) -> None:
+    graph = letters("abc").compile(checkpointer=saver, interrupt_after=["a", "b"])
+    for log in (["a"], ["a", "b"], ["a", "b", "c"]):
+        given: Any = {} if log == ["a"] else None
+        assert call(graph, given, thread(), durability=any_durability) == {"log": log}
+
+
+def test_a_breakpoint_may_stand_on_every_node(call: Call, saver: SqliteSaver) -> None:
+    graph = letters("abc").compile(checkpointer=saver, interrupt_before="*")
+    seen, given = [], {}  # type: ignore[var-annotated]
+    for _ in range(4):
+        seen.append(call(graph, given, thread())["log"])
+        given = None  # type: ignore[assignment]
+    assert seen == [[], ["a"], ["a", "b"], ["a", "b", "c"]]
+
+
+def test_the_call_may_place_other_breakpoints_than_the_graph(call: Call, saver: SqliteSaver) -> None:
+    graph = letters("abc").compile(checkpointer=saver, interrupt_before=["b"])
+    assert call(graph, {}, thread(), interrupt_before=["c"]) == {"log": ["a", "b"]}
+    assert call(graph, None, thread()) == {"log": ["a", "b", "c"]}
+    assert call(graph, {}, thread("all"), interrupt_after="*") == {"log": ["a"]}
+    assert call(graph, {}, thread("none"), interrupt_before=[]) == {"log": ["a", "b", "c"]}
+
+
+def test_a_breakpoint_on_an_unknown_node_is_refused(call: Call, saver: SqliteSaver) -> None:
+    graph = letters("abc").compile(checkpointer=saver)
+    for where in ({"interrupt_before": ["nowhere"]}, {"interrupt_after": ["nowhere"]}):
+        with pytest.raises(InvalidConfigError, match="Interrupt node `nowhere` not found"):
+            call(graph, {}, thread(), **where)
+    assert graph.get_state(thread()).config == thread()
+
+
+def test_a_breakpoint_after_the_last_node_finds_nothing_to_stop(call: Call, saver: SqliteSaver) -> None:
+    graph = letters("ab").compile(checkpointer=saver, interrupt_after=["b"])
+    assert call(graph, {}, thread()) == {"log": ["a", "b"]}
+    assert graph.get_state(thread()).next == ()
+
+
+def test_a_breakpoint_stops_the_whole_superstep_and_sends_too(call: Call, saver: SqliteSaver) -> None:
+    graph = fan(("a", note("a")), ("b", note("b"))).add_node("s", lambda arg: {"log": [arg]})
+    graph.add_conditional_edges("a", lambda state: [Send("s", "s0"), Send("s", "s1")], ["s"])
+    compiled = graph.compile(checkpointer=saver, interrupt_before=["b", "s"])
+    assert call(compiled, {}, thread()) == {"log": []}
+    assert call(compiled, None, thread()) == {"log": ["a", "b"]}
+    assert compiled.get_state(thread()).next == ("s", "s")
+    assert call(compiled, None, thread()) == {"log": ["a", "b", "s0", "s1"]}
+
+
+def test_a_loop_stops_each_time_it_comes_by(call: Call, saver: SqliteSaver) -> None:
+    graph = StateGraph(Log).add_node("turn", note("turn")).add_edge(START, "turn")
+    graph.add_conditional_edges("turn", lambda state: "turn" if len(state["log"]) < 3 else "__end__")
+    compiled = graph.compile(checkpointer=saver, interrupt_before=["turn"])
+    call(compiled, {}, thread())
+    assert [len(call(compiled, None, thread())["log"]) for _ in range(3)] == [1, 2, 3]
+    assert compiled.get_state(thread()).next == ()
+
+
+def test_at_a_breakpoint_the_state_can_be_edited(call: Call, saver: SqliteSaver) -> None:
+    graph = letters("abc").compile(checkpointer=saver, interrupt_before=["b"])
+    call(graph, {}, thread())
+    graph.update_state(thread(), {"log": ["edited"]})
+    assert call(graph, None, thread()) == {"log": ["a", "edited", "b", "c"]}
+
+
+def test_a_command_at_a_breakpoint_updates_jumps_and_goes_on(call: Call, saver: SqliteSaver) -> None:
+    graph = (
+        letters("abc").add_node("x", note("x")).add_conditional_edges("c", lambda state: "__end__", ["x", "__end__"])
+    )
+    compiled = graph.compile(checkpointer=saver, interrupt_before=["b"])
+    call(compiled, {}, thread())
+    result: Any = call(compiled, Command(update={"log": ["told"]}, goto="x"), thread())
+    assert result == {"log": ["a", "told", "b", "x", "c"]}
+
+
+@pytest.mark.parametrize("modes", ["updates", "values", ["updates", "values"]])
+def test_a_breakpoint_shows_in_updates_as_no_questions(modes: Any, saver: SqliteSaver) -> None:
+    graph = letters("ab").compile(checkpointer=saver, interrupt_before=["b"])
+    chunks = list(graph.stream({}, thread(), stream_mode=modes))
+    updates = [{"a": {"log": ["a"]}}, {"__interrupt__": ()}]
+    values = [{"log": []}, {"log": ["a"]}]
+    expected = {"updates": updates, "values": values}
+    if isinstance(modes, str):
+        assert chunks == expected[modes]
+    else:
+        assert [payload for mode, payload in chunks if mode == "updates"] == updates
+        assert [payload for mode, payload in chunks if mode == "values"] == values
+
+
+def test_without_a_saver_a_breakpoint_ends_the_run(call: Call) -> None:
+    assert call(letters("abc").compile(interrupt_before=["c"]), {}) == {"log": ["a", "b"]}

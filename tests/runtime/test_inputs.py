@@ -1,0 +1,192 @@
+"""How a run begins: new inputs over unfinished work, run ids, thread ids, and whose a thread is."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from stepwell import (
+    EmptyInputError,
+    GraphMismatchError,
+    InvalidConfigError,
+    PendingWorkError,
+    RunConflictError,
+    RunError,
+    SqliteSaver,
+    StateGraph,
+)
+from tests.runtime.graphs import Call, Counted, Flaky, Log, ask, chain, fan, letters, note, thread
+
+# -- a new input on a thread that has been used -----------------------------------------------------------------------
+
+
+def test_a_new_input_goes_on_from_the_finished_state(call: Call, saver: SqliteSaver, any_durability: str) -> None:
+    graph = letters("ab").compile(checkpointer=saver)
+    for number in (1, 2, 3):
+        result = call(graph, {"log": [str(number)]}, thread(), durability=any_durability)
+        assert result["log"] == [x for n in range(1, number + 1) for x in (str(n), "a", "b")]
+
+
+def test_a_new_input_after_a_failure_drops_what_was_pending(
+    call: Call, saver: SqliteSaver, any_durability: str
+) -> None:
+    """INV-6: what finished for the old input never stands in for the new one."""
+    a, flaky = Counted("a"), Flaky("flaky")
+    graph = fan(("a", a), ("flaky", flaky)).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="broken"):
+        call(graph, {"log": ["1st"]}, thread(), durability=any_durability)
+    result = call(graph, {"log": ["2nd"]}, thread(), durability=any_durability)
+    assert result == {"log": ["1st", "2nd", "a", "flaky"]}
+    assert (a.calls, flaky.calls) == (2, 2)
+
+
+def test_a_new_input_after_a_failure_may_be_refused(call: Call, saver: SqliteSaver) -> None:
+    graph = chain(("flaky", Flaky("flaky"))).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="broken"):
+        call(graph, {}, thread())
+    with pytest.raises(PendingWorkError):
+        call(graph, {}, thread(), on_pending="raise")
+    assert call(graph, None, thread()) == {"log": ["flaky"]}
+    assert call(graph, {}, thread(), on_pending="raise") == {"log": ["flaky", "flaky"]}, "nothing is pending any more"
+
+
+def test_a_new_input_may_wait_until_the_old_one_is_finished(
+    call: Call, saver: SqliteSaver, any_durability: str
+) -> None:
+    a, flaky = Counted("a"), Flaky("flaky")
+    graph = fan(("a", a), ("flaky", flaky)).add_node("end", note("end")).add_edge(["a", "flaky"], "end")
+    compiled = graph.compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="broken"):
+        call(compiled, {"log": ["1st"]}, thread(), durability=any_durability)
+    result = call(compiled, {"log": ["2nd"]}, thread(), on_pending="finish", durability=any_durability)
+    assert result["log"] == ["1st", "a", "flaky", "end", "2nd", "a", "flaky", "end"]
+    assert (a.calls, flaky.calls) == (2, 3)
+
+
+def test_a_question_beside_a_failure_refuses_a_new_input(call: Call, saver: SqliteSaver) -> None:
+    graph = fan(("ask", ask("ask")), ("flaky", Flaky("flaky"))).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="broken"):
+        call(graph, {}, thread())
+    with pytest.raises(PendingWorkError):
+        call(graph, {}, thread())
+
+
+def test_a_breakpoint_does_not_refuse_a_new_input(call: Call, saver: SqliteSaver) -> None:
+    graph = letters("ab").compile(checkpointer=saver)
+    call(graph, {"log": ["1st"]}, thread(), interrupt_before=["b"])
+    assert call(graph, {"log": ["2nd"]}, thread())["log"] == ["1st", "a", "2nd", "a", "b"]
+
+
+def test_an_empty_thread_cannot_be_continued(call: Call, saver: SqliteSaver) -> None:
+    graph = letters("a").compile(checkpointer=saver)
+    with pytest.raises(EmptyInputError, match="Received no input for __start__"):
+        call(graph, None, thread())
+    assert graph.get_state(thread()).created_at is None
+
+
+@pytest.mark.parametrize("options", [{"on_pending": "drop"}, {"durability": "eventually"}])
+def test_an_option_with_an_unknown_value_is_refused(options: dict[str, str], call: Call, saver: SqliteSaver) -> None:
+    with pytest.raises(InvalidConfigError, match=next(iter(options.values()))):
+        call(letters("a").compile(checkpointer=saver), {}, thread(), **options)
+
+
+# -- run ids ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_known_run_with_the_same_input_returns_its_result(
+    call: Call, saver: SqliteSaver, any_durability: str
+) -> None:
+    """INV-3: the second call runs nothing, even when the thread has moved on."""
+    node = Counted("a")
+    graph = chain(("a", node)).compile(checkpointer=saver)
+    first = call(graph, {"log": ["in"]}, thread(run_id="r1"), durability=any_durability)
+    call(graph, {"log": ["other"]}, thread(run_id="r2"), durability=any_durability)
+    assert call(graph, {"log": ["in"]}, thread(run_id="r1"), durability=any_durability) == first
+    assert node.calls == 2
+
+
+def test_a_known_run_with_another_input_or_thread_is_a_conflict(call: Call, saver: SqliteSaver) -> None:
+    """INV-3."""
+    graph = letters("a").compile(checkpointer=saver)
+    call(graph, {"log": ["in"]}, thread(run_id="r1"))
+    before = graph.get_state(thread())
+    for config, given in ((thread(run_id="r1"), {"log": ["out"]}), (thread("other", run_id="r1"), {"log": ["in"]})):
+        with pytest.raises(RunConflictError, match="Run r1 was started with another input"):
+            call(graph, given, config)
+    assert graph.get_state(thread()) == before
+    assert graph.get_state(thread("other")).created_at is None
+
+
+def test_a_known_run_that_paused_shows_its_questions_again(call: Call, saver: SqliteSaver) -> None:
+    graph = chain(("ask", ask("ask"))).compile(checkpointer=saver)
+    first = call(graph, {}, thread(run_id="r1"))
+    assert call(graph, {}, thread(run_id="r1")) == first
+    assert first["__interrupt__"]
+
+
+def test_a_known_run_that_failed_says_so(call: Call, saver: SqliteSaver) -> None:
+    flaky = Flaky("flaky")
+    graph = chain(("flaky", flaky)).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="broken"):
+        call(graph, {}, thread(run_id="r1"))
+    with pytest.raises(RunError, match=r"Run r1 ended as failed: ValueError\('flaky is broken'\)"):
+        call(graph, {}, thread(run_id="r1"))
+    assert flaky.calls == 1
+
+
+def test_a_run_id_may_be_a_uuid(call: Call, saver: SqliteSaver) -> None:
+    graph = letters("a").compile(checkpointer=saver)
+    call(graph, {}, thread(run_id=UUID(int=5)))
+    assert graph.get_state(thread()).run_id == str(UUID(int=5))
+    for wrong in ("", " ", 5, "x" * 1000):
+        with pytest.raises(InvalidConfigError, match="run_id"):
+            call(graph, {}, thread("other", run_id=wrong))
+
+
+# -- whose thread it is -----------------------------------------------------------------------------------------------
+
+
+def test_another_graph_cannot_use_the_thread(call: Call, saver: SqliteSaver) -> None:
+    letters("a").compile(checkpointer=saver, name="first").invoke({}, thread())
+    other = letters("b").compile(checkpointer=saver, name="second")
+    with pytest.raises(GraphMismatchError, match="Thread t belongs to graph 'first', not to 'second'"):
+        call(other, {}, thread())
+    with pytest.raises(GraphMismatchError):
+        other.update_state(thread(), {"log": []})
+    renamed = letters("b").compile(checkpointer=saver, name="first")
+    assert call(renamed, {}, thread()) == {"log": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"), [(7, "7"), (UUID(int=1), str(UUID(int=1))), ("x" * 512, "x" * 512), (" a ", " a ")]
+)
+def test_thread_ids_become_text_by_one_rule(given: Any, stored: str, call: Call, saver: SqliteSaver) -> None:
+    graph = letters("a").compile(checkpointer=saver)
+    call(graph, {}, {"configurable": {"thread_id": given}})
+    assert graph.get_state(thread(stored)).config["configurable"]["thread_id"] == stored
+    assert graph.get_state(thread(stored)).values == {"log": ["a"]}
+
+
+@pytest.mark.parametrize("wrong", ["", "  ", True, 1.5, None, b"t", "x" * 513, "é" * 300, "a\x00b", "\ud800"])
+def test_a_thread_id_that_could_be_mistaken_is_refused(wrong: Any, call: Call, saver: SqliteSaver) -> None:
+    graph = letters("a").compile(checkpointer=saver)
+    with pytest.raises(InvalidConfigError, match="thread_id"):
+        call(graph, {}, {"configurable": {"thread_id": wrong}})
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"thread_id": "t"}, r"unknown key 'thread_id' \(it belongs in configurable\)"),
+        ({"recursion_limt": 3}, "unknown key 'recursion_limt'; known: "),
+        ({"configurable": {"thread_id": "t", "recursion_limit": 3}}, "recursion_limit is a top-level key"),
+        ({"configurable": {"checkpoint_id": "x"}}, "checkpoint_id needs a thread_id beside it"),
+        ({"configurable": {"thread_id": "t"}, "recursion_limit": 0}, "recursion_limit must be at least 1"),
+        ({"configurable": {"thread_id": "t"}, "metadata": {"x": object()}}, "metadata must be JSON"),
+        ([("configurable", {})], "a config is a dict"),
+    ],
+)
+def test_a_config_that_would_be_ignored_is_refused(config: Any, message: str, call: Call, saver: SqliteSaver) -> None:
+    graph: Any = StateGraph(Log).add_sequence([("a", note("a"))]).set_entry_point("a").compile(checkpointer=saver)
+    with pytest.raises(InvalidConfigError, match=message):
+        call(graph, {}, config)

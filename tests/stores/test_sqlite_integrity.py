@@ -1,0 +1,231 @@
+"""INV-10: a bit that flips in any column of any row is found, and so is a row that is gone."""
+
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+import pytest
+
+from stepwell.errors import CorruptRecordError
+from stepwell.store import HistoryQuery, ThreadRow
+from stepwell.stores.sqlite import SqliteStore
+from stepwell.stores.sqlite.rows import thread_digest
+from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
+
+TABLES = {"threads": "thread_id", "runs": "run_id", "checkpoints": "seq", "records": "seq"}
+
+
+def small_thread(store: SqliteStore) -> Drive:
+    """Return a run of two checkpoints and three records, one of which is the last row committed."""
+    drive = started(store)
+    drive.commit(records=2, metadata='{"user": "ann"}')
+    store.commit(drive.outcome(kind="interrupted"))
+    return drive
+
+
+@pytest.fixture
+def store() -> Iterator[SqliteStore]:
+    store = SqliteStore()
+    small_thread(store)
+    yield store
+    store.close()
+
+
+def raw(store: SqliteStore) -> apsw.Connection:
+    connection = store._writer.transactions.connection
+    assert connection is not None
+    return connection
+
+
+def columns() -> list[tuple[str, str]]:
+    store = SqliteStore()
+    found = [(table, name) for table in TABLES for _, name, *_ in raw(store).execute(f"pragma table_info({table})")]
+    store.close()
+    return found
+
+
+def flips(value: Any) -> Iterator[Any]:
+    """Return the value with each of its bits flipped, one after the other."""
+    if value is None:
+        yield from (0, 1, 2**62)
+    elif isinstance(value, int):
+        [bits] = struct.unpack("<Q", struct.pack("<q", value))
+        yield from (struct.unpack("<q", struct.pack("<Q", bits ^ (1 << bit)))[0] for bit in range(64))
+    elif isinstance(value, float):
+        [bits] = struct.unpack("<Q", struct.pack("<d", value))
+        yield from (struct.unpack("<d", struct.pack("<Q", bits ^ (1 << bit)))[0] for bit in range(64))
+    else:
+        data = value.encode() if isinstance(value, str) else value
+        for place in range(len(data)):
+            for bit in range(8):
+                yield bytes([*data[:place], data[place] ^ (1 << bit), *data[place + 1 :]])
+        if not data:
+            yield b"\x00"
+
+
+def read_all(store: SqliteStore) -> None:
+    """Read everything a caller can, by every way."""
+    everything(store)
+    with store.reading() as reader:
+        reader.threads()
+        reader.run("run-1")
+        reader.child(THREAD, 1, 0)
+        reader.checkpoints(THREAD, [1, 4])
+        reader.records_of_kind(THREAD, "interrupted")
+        reader.history(HistoryQuery(THREAD, filter={"user": "ann"}))
+
+
+def found_by(store: SqliteStore) -> str:
+    """Return how the damage shows: by a read, by verify, or not at all."""
+    faults = list(store.verify())
+    try:
+        read_all(store)
+    except CorruptRecordError as error:
+        assert error.fields()["table"] in {*TABLES, "the database file"}
+        return "read" if faults else "read only"
+    return "verify" if faults else "nothing"
+
+
+@pytest.mark.parametrize(("table", "column"), columns())
+def test_every_flipped_bit_is_found(store: SqliteStore, table: str, column: str) -> None:
+    connection, key = raw(store), TABLES[table]
+    text = {name: kind == "TEXT" for _, name, kind, *_ in connection.execute(f"pragma table_info({table})")}[column]
+    rows = connection.execute(f"select {key}, {column} from {table}").fetchall()
+    assert len(rows) == {"threads": 1, "runs": 1, "checkpoints": 2, "records": 3}[table]
+    missed, tried = [], 0
+    for place, value in rows:
+        for flipped in flips(value):
+            connection.execute("begin")
+            cast = "cast(?2 as text)" if text else "?2"
+            try:
+                connection.execute(f"update {table} set {column} = {cast} where {key} = ?1", (place, flipped))
+            except apsw.ConstraintError:  # the table itself refuses it: NaN is null, a seq is taken
+                connection.execute("rollback")
+                continue
+            tried += 1
+            if found_by(store) not in ("read", "verify"):
+                missed.append((place, flipped))
+            connection.execute("rollback")
+    assert missed == []
+    assert tried > 0
+    assert found_by(store) == "nothing"
+
+
+def change(store: SqliteStore, statement: str) -> None:
+    raw(store).execute(statement)
+    assert raw(store).changes() > 0
+
+
+def corrupt(store: SqliteStore) -> dict[str, Any]:
+    """Return the fields of the error that reading meets; verify must find something too."""
+    assert list(store.verify()) != []
+    with pytest.raises(CorruptRecordError) as caught:
+        everything(store)
+    return caught.value.fields()
+
+
+def test_an_untouched_thread_verifies(store: SqliteStore) -> None:
+    assert list(store.verify()) == []
+    read_all(store)
+
+
+def test_damage_names_table_thread_and_seq(store: SqliteStore) -> None:
+    change(store, "update records set body = x'00' where seq = 3")
+    fields = corrupt(store)
+    assert (fields["table"], fields["thread_id"], fields["seq"]) == ("records", THREAD, 3)
+
+
+def test_text_that_is_no_text_names_table_thread_and_seq(store: SqliteStore) -> None:
+    change(store, "update checkpoints set source = cast(x'ff' as text) where seq = 4")
+    fields = corrupt(store)
+    assert (fields["table"], fields["thread_id"], fields["seq"]) == ("checkpoints", THREAD, 4)
+
+
+def test_a_lost_tail_is_found(store: SqliteStore) -> None:
+    change(store, "delete from records where seq = 5")
+    assert "lost tail" in corrupt(store)["reason"]
+
+
+def test_a_lost_tail_of_checkpoints_is_found() -> None:
+    store = SqliteStore()
+    started(store).commit()
+    change(store, "delete from checkpoints where seq = 2")
+    assert "lost tail" in corrupt(store)["reason"]
+    store.close()
+
+
+def test_a_missing_ordinal_is_found(store: SqliteStore) -> None:
+    change(store, "delete from records where seq = 2")
+    assert "record 0 of base 1 is missing" in corrupt(store)["reason"]
+
+
+def test_a_missing_parent_is_found(store: SqliteStore) -> None:
+    change(store, "delete from checkpoints where seq = 1")
+    assert any("its parent 1 is missing" in fault for fault in store.verify())
+    with store.reading() as reader, pytest.raises(CorruptRecordError):
+        reader.checkpoints(THREAD, [1, 4])
+
+
+def test_a_missing_run_is_found(store: SqliteStore) -> None:
+    change(store, "delete from runs")
+    assert any("its run 'run-1' is missing" in fault for fault in store.verify())
+
+
+def test_rows_of_no_thread_are_found(store: SqliteStore) -> None:
+    change(store, "delete from threads")
+    faults = list(store.verify())
+    assert [fault.partition(":")[0] for fault in faults] == ["checkpoints", "records", "runs"]
+    with store.reading() as reader, pytest.raises(CorruptRecordError):
+        reader.newest(THREAD, "")
+
+
+@pytest.mark.parametrize("head_seq", [1, 4, 6])
+def test_a_forged_head_is_found_though_its_digest_is_right(store: SqliteStore, head_seq: int) -> None:
+    with store.reading() as reader:
+        row = reader.thread(THREAD)
+    assert row is not None
+    forged: ThreadRow = row._replace(head_seq=head_seq)
+    raw(store).execute("update threads set head_seq = ?, digest = ?", (head_seq, thread_digest(forged)))
+    assert corrupt(store)["table"] == "threads"
+
+
+def test_a_row_that_was_put_between_is_found(store: SqliteStore) -> None:
+    raw(store).execute("update records set base_digest = zeroblob(16) where seq = 5")
+    assert any("seq" in fault or "records row" in fault for fault in store.verify())
+
+
+def test_two_rows_swapped_are_found(store: SqliteStore) -> None:
+    raw(store).execute("update records set body = (select body from records where seq = 3) where seq = 2")
+    assert corrupt(store)["seq"] == 2
+
+
+def test_a_commit_does_not_seal_damage_in(store: SqliteStore) -> None:
+    drive = Drive(store, run_id="run-1", epoch=1)
+    with store.reading() as reader:
+        drive.last, drive.head = reader.newest(THREAD, ""), reader.records(THREAD, 4)[-1]
+    drive.ordinals[4] = 1
+    change(store, "update threads set graph_id = 'hraph'")
+    with pytest.raises(CorruptRecordError):
+        store.commit(drive.outcome())
+    with pytest.raises(CorruptRecordError):
+        store.renew(THREAD, "run-1", 1, 30.0)
+
+
+def test_a_database_whose_pages_are_damaged_says_so(tmp_path: Any) -> None:
+    path = tmp_path / "threads.db"
+    store = SqliteStore(path)
+    drive = small_thread(store)
+    for _ in range(50):
+        drive.commit(body=b"b" * 2000)
+    store.close()
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        for place in range(8 * 4096, size, 4096):
+            file.seek(place)
+            file.write(b"\xff" * 64)
+    store = SqliteStore(path)
+    assert list(store.verify()) != []
+    with pytest.raises(CorruptRecordError):
+        everything(store)
+    store.close()

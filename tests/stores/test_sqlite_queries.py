@@ -1,0 +1,42 @@
+"""The SQL files: each says what it guarantees, each is used, and none that a run needs scans a table."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from stepwell.stores.sqlite import SqliteStore
+from stepwell.stores.sqlite.sql import query
+
+PACKAGE = Path(str(files("stepwell.stores.sqlite")))
+QUERIES = sorted(path.stem for path in (PACKAGE / "queries").glob("*.sql"))
+WHOLE_TABLES = {"threads", "raw_threads", "orphans", "integrity", "raw_runs", "count_tables", "overwrite_log"}
+"""What lists all threads or checks all rows, and may therefore read them all."""
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_says_what_it_guarantees_and_locks(name: str) -> None:
+    text = (PACKAGE / "queries" / f"{name}.sql").read_text()
+    header = re.match(r"(?:-- .*\n)+", text)
+    assert header is not None
+    assert re.search(r"\block", header[0], re.IGNORECASE)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_is_one_statement_and_used(name: str) -> None:
+    assert ";" not in query(name)
+    sources = "\n".join(path.read_text() for path in PACKAGE.glob("*.py"))
+    assert f'"{name}"' in sources or (name.startswith("raw_") and 'f"raw_{table.name}"' in sources)
+
+
+@pytest.mark.parametrize("name", sorted(set(QUERIES) - WHOLE_TABLES))
+def test_a_query_of_a_run_finds_its_rows_by_an_index(name: str) -> None:
+    store = SqliteStore()
+    connection = store._writer.transactions.connection
+    assert connection is not None
+    numbers = [int(number) for number in re.findall(r"\?(\d+)", query(name))]
+    bindings = (None,) * max(numbers) if numbers else dict.fromkeys(re.findall(r":(\w+)", query(name)))
+    plan = [row[3] for row in connection.execute(f"explain query plan {query(name)}", bindings)]
+    assert [step for step in plan if re.match(r"SCAN (threads|runs|checkpoints|records)|USE TEMP", step)] == []
+    store.close()
