@@ -146,6 +146,8 @@ class Claim:
     """None: take the thread for this transaction only (an edit), leaving it free."""
     status: str
     now: int
+    ended: RunRow | None = None
+    """The run of a dead process whose thread this claim takes for something else, as its row shall be."""
 
 
 @dataclass(slots=True)
@@ -277,10 +279,14 @@ class Store(Protocol):
         ...
 
 
+def sealed_checkpoint(columns: tuple[Any, ...]) -> CheckpointRow:
+    """Return the row of these columns (all but the digest) with its digest."""
+    return CheckpointRow._make((*columns, digest_of("checkpoint", columns)))
+
+
 def seal_checkpoint(row: CheckpointRow) -> CheckpointRow:
     """Return the row with its digest filled in."""
-    columns = row[:-1]
-    return CheckpointRow(*columns, digest_of("checkpoint", columns))
+    return sealed_checkpoint(row[:-1])
 
 
 def seal_record(row: RecordRow) -> RecordRow:

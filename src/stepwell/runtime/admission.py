@@ -24,7 +24,7 @@ from stepwell.errors import (
 )
 from stepwell.graph.types import Command
 from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
-from stepwell.runtime.loading import load
+from stepwell.runtime.loading import load, superseded
 from stepwell.runtime.opening import Place, new_identity, open_call, plan_input, rules_for
 from stepwell.runtime.run import Run
 from stepwell.store import NO_DIGEST, Claim, Reader, RunRow
@@ -222,4 +222,5 @@ def _claim(run: Run, place: Place, row: RunRow) -> Claim:
         lease_seconds=LEASE_SECONDS if running else None,
         status=status,
         now=now,
+        ended=superseded(place.crashed, row.run_id, now),
     )

@@ -18,10 +18,10 @@ from stepwell.runtime.admission import ATTEMPTS
 from stepwell.runtime.answers import bring, open_lineage, records_on
 from stepwell.runtime.execute import execute
 from stepwell.runtime.ledger import Draft, Ledger
-from stepwell.runtime.loading import Loaded, load
+from stepwell.runtime.loading import Loaded, load, superseded
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.run import Run
-from stepwell.store import NO_DIGEST, Claim, Reader, ThreadRow
+from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ThreadRow
 from stepwell.superstep import body as layout
 from stepwell.superstep import lifecycle
 from stepwell.superstep.begin import count, empty_state, start_outcome
@@ -49,6 +49,8 @@ class Standing(NamedTuple):
     newest: bool
     base: Base
     records: list[Record]
+    crashed: RunRow | None
+    """The run of a dead process that the edit leaves behind."""
 
 
 class Edited(NamedTuple):
@@ -105,11 +107,13 @@ def _read(run: Run, reader: Reader, change: Edit) -> Standing:
     run.ledger.follow(thread)
     if row is None:
         identity = Identity(run.plan.graph_id, run.plan.version, thread_id, namespace, "")
-        return Standing(thread, None, True, Base(empty_state(run.plan), identity), [])
+        return Standing(thread, None, True, Base(empty_state(run.plan), identity), [], None)
     loaded = load(reader, run.codec, run.plan, row)
     run.ledger.stand_on(loaded.holds, {})
     newest = not change.fork and reader.newest(thread_id, namespace, row.lineage) == row
-    return Standing(thread, loaded, newest, loaded.base, records_on(run, reader, loaded) if newest else [])
+    records = records_on(run, reader, loaded) if newest else []
+    crashed = reader.run(thread.run_id) if thread is not None and thread.run_id else None
+    return Standing(thread, loaded, newest, loaded.base, records, crashed)
 
 
 # -- the edited state -------------------------------------------------------------------------------------------------
@@ -212,4 +216,5 @@ def _claim(run: Run, standing: Standing, following: Base) -> Claim:
         lease_seconds=None,
         status=lifecycle.PAUSED if following.tasks else lifecycle.FINISHED,
         now=run.clock.now(),
+        ended=superseded(standing.crashed, "", run.clock.now()),
     )

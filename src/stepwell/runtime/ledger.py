@@ -7,7 +7,7 @@ everything back until the run ends. Without a store nothing is written and the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,8 +22,8 @@ from stepwell.store import (
     Rows,
     RunRow,
     ThreadRow,
-    seal_checkpoint,
     seal_record,
+    sealed_checkpoint,
 )
 from stepwell.superstep import body as layout
 from stepwell.superstep import lifecycle
@@ -48,7 +48,7 @@ class Draft(NamedTuple):
     source: str
     parent_seq: int | None
     parent_digest: bytes
-    sources: tuple[layout.Source, ...] = ()
+    sources: Sequence[layout.Source] = ()
     abandoned: tuple[Task, ...] = ()
 
 
@@ -111,11 +111,11 @@ class Ledger:
         identity = base.identity.following(run.ids.new(), run.plan.version)
         if run.store is None:
             return Base(state, identity)
-        sources = tuple(
-            layout.Source(task, outcome, self.recorded.get(i))
-            for i, (task, outcome) in enumerate(zip(base.tasks, base.outcomes, strict=True))
-            if isinstance(outcome, Succeeded)
-        )
+        done: list[Succeeded] = base.outcomes  # type: ignore[assignment]  # or there would be nothing to advance to
+        if self.recorded:
+            sources = [layout.Source(task, done[i], self.recorded.get(i)) for i, task in enumerate(base.tasks)]
+        else:
+            sources = [layout.Source(task, outcome) for task, outcome in zip(base.tasks, done, strict=True)]
         following = self.add(Draft(identity, state, base.lineage, "loop", *self.parent(base), sources), changed)
         self.recorded = {}
         self.unrecorded = []
@@ -158,8 +158,8 @@ class Ledger:
         identity, state = draft.identity, draft.state
         seq = self.head_seq + 1
         encoded = layout.encode_checkpoint(run.codec, run.plan, state, seq, draft.sources, holds, draft.abandoned)
-        row = seal_checkpoint(
-            CheckpointRow(
+        row = sealed_checkpoint(
+            (
                 identity.thread_id,
                 identity.namespace,
                 draft.lineage,
@@ -176,7 +176,6 @@ class Ledger:
                 run.clock.now(),
                 self.metadata,
                 encoded.body,
-                b"",
             )
         )
         self.holds = holds
@@ -186,7 +185,9 @@ class Ledger:
         self.head_seq = seq
         self.head_digest = row.digest
         self.staged.append(row)
-        return Base(state._replace(values=encoded.values), identity, draft.lineage, seq, row.digest)
+        if encoded.values is not state.values:
+            state = state._replace(values=encoded.values)
+        return Base(state, identity, draft.lineage, seq, row.digest)
 
     async def commit(self, base: Base, ended: str | None, error: str = "") -> None:
         """Make the staged checkpoint durable as the mode says; `ended` is the run's last status, if this ends it."""

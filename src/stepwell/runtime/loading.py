@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from stepwell.codec import Codec
 from stepwell.plan.tables import Plan
-from stepwell.store import CheckpointRow, Reader, RecordRow
+from stepwell.store import CheckpointRow, Reader, RecordRow, RunRow
 from stepwell.superstep import body as layout
 from stepwell.superstep import lifecycle
 from stepwell.superstep.begin import initial_values
@@ -27,6 +27,14 @@ class Loaded(NamedTuple):
     base: Base
     holds: dict[str, int]
     records: list[RecordRow]
+
+
+def superseded(crashed: RunRow | None, run_id: str, now: int) -> RunRow | None:
+    """Return how the row of a dead process's run ends when something else takes its thread."""
+    if crashed is None or crashed.run_id == run_id:
+        return None
+    error = f"its process died, and {'run ' + run_id if run_id else 'an edit'} took the thread"
+    return crashed._replace(status=lifecycle.FAILED, finished_at=now, error=error)
 
 
 def row_name(row: CheckpointRow | RecordRow) -> str:

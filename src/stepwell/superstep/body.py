@@ -52,6 +52,10 @@ class Opened(NamedTuple):
     abandoned: list[Any]
 
 
+Place = tuple[int, int, Any, bytes]
+"""Outcome, write, the value written and its bytes."""
+
+
 class Source(NamedTuple):
     """An outcome as a checkpoint body keeps it: inline, or by the seq of the record that holds it."""
 
@@ -74,63 +78,57 @@ def encode_checkpoint(
     UnserializableValueError names the channel, the path in it and the node that wrote it.
     """
     stored, places = _outcomes(codec, plan, outcomes)
-    live = dict(state.values)
-    channels: dict[str, list[Any]] = {}
+    channels: dict[str, Any] = {}
+    reread: dict[str, Any] = {}
     for key, value in state.values.items():
         held = holds.get(key)
         if held is not None:
-            channels[key] = [DISTANCE, seq - held]
-        elif (place := places.get(key)) is not None and value is place[2]:
-            channels[key] = [POINTER, [place[0], place[1]]]
-            live[key] = _reread(codec, key, value, place[3])
+            channels[key] = (DISTANCE, seq - held)
+            continue
+        place = places.get(key)
+        if place is not None and value is place[2]:
+            channels[key] = (POINTER, place[:2])
+            data = place[3]
         elif key in plan.channels and plan.channels[key].tracked:
             data = _dumps(codec, value, key, state.writers)
-            channels[key] = [FULL, data]
-            live[key] = _reread(codec, key, value, data)
-    planned = [
-        [p.node, p.at, None if p.arg is MISSING else codec.dumps(p.arg, _arg_path(p)), p.timeout] for p in state.next
-    ]
-    body = _packb(
-        [
-            FORMAT,
-            stored,
-            channels,
-            planned,
-            {join: sorted(arrived) for join, arrived in state.barriers.items()},
-            sorted(state.deferred),
-            state.activations,
-            list(state.writers),
-            [[task.node, task.index, task.activation] for task in abandoned],
-        ]
+            channels[key] = (FULL, data)
+        else:
+            continue
+        if not is_scalar(value):
+            reread[key] = codec.loads(data, key)
+    parts = (
+        FORMAT,
+        stored,
+        channels,
+        [(p.node, p.at, None if p.arg is MISSING else codec.dumps(p.arg, _arg_path(p)), p.timeout) for p in state.next],
+        {join: sorted(arrived) for join, arrived in state.barriers.items()} if state.barriers else {},
+        sorted(state.deferred),
+        state.activations,
+        state.writers,
+        [(task.node, task.index, task.activation) for task in abandoned],
     )
-    return Encoded(body, live)
+    return Encoded(_packb(parts), {**state.values, **reread} if reread else state.values)
 
 
-def _outcomes(
-    codec: Codec, plan: Plan, sources: Sequence[Source]
-) -> tuple[list[Any], dict[str, tuple[int, int, Any, bytes]]]:
+def _outcomes(codec: Codec, plan: Plan, sources: Sequence[Source]) -> tuple[list[Any], dict[str, Place]]:
     """Return the outcomes to store, and where the sole write of each single-valued channel stands."""
     stored: list[Any] = []
-    places: dict[str, tuple[int, int, Any, bytes]] = {}
+    places: dict[str, Place] = {}
     repeated: set[str] = set()
     for i, (task, outcome, record_seq) in enumerate(sources):
         if record_seq is not None:
-            stored.append([task.node, task.index, task.activation, record_seq])
+            stored.append((task.node, task.index, task.activation, record_seq))
             continue
         writes = encode_writes(codec, plan, task.node, outcome.writes)
-        stored.append([task.node, task.index, task.activation, writes, encode_routes(codec, outcome.routes)])
+        stored.append((task.node, task.index, task.activation, writes, encode_routes(codec, outcome.routes)))
         for j, (key, data) in enumerate(writes):
             if key in places:
                 repeated.add(key)
-            elif plan.channels[key].single:
+            elif data and plan.channels[key].single:
                 places[key] = (i, j, outcome.writes[j][1], data)
     for key in repeated:
         del places[key]
     return stored, places
-
-
-def _reread(codec: Codec, key: str, value: Any, data: bytes) -> Any:
-    return value if is_scalar(value) else codec.loads(data, key)
 
 
 def _arg_path(planned: Planned) -> str:
@@ -159,7 +157,7 @@ def encode_writes(codec: Codec, plan: Plan, node: str, writes: Sequence[Write]) 
     """Return writes as [channel, bytes] pairs; untracked channels are left out by storing nothing for them."""
     channels = plan.channels
     try:
-        return [[key, codec.dumps(value, key)] if channels[key].tracked else [key, b""] for key, value in writes]
+        return [(key, codec.dumps(value, key) if channels[key].tracked else b"") for key, value in writes]
     except UnserializableValueError as error:
         raise blame(error, (node,)) from None
 

@@ -75,6 +75,8 @@ class Writes:
             return None
         points.reach(points.FENCED)
         self._insert(claim.thread_id, row.epoch, claim.rows, claim.run)
+        if claim.ended is not None and claim.seen is not None:
+            self._put_run(claim.thread_id, claim.seen.epoch, claim.ended)
         if row.run_id:
             self._graphs[claim.thread_id] = (row.epoch, claim.graph_id)
         return row, digest
