@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from stepwell.clock import SystemClock
-from stepwell.codec import Codec, Registry
+from stepwell.codec import Codec, Registry, register_type
 from stepwell.errors import InvalidCheckpointerError, InvalidConfigError, NoCheckpointerError
 from stepwell.graph.state_graph import StateGraph, use_engine
-from stepwell.graph.types import Command, Interrupt, Overwrite, Send
+from stepwell.graph.types import MISSING, Command, Interrupt, Missing, Overwrite, Send
 from stepwell.ids import TimeOrderedIds
 from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig, parse_config
@@ -353,6 +353,7 @@ class CompiledGraph:
         return f"CompiledGraph({self.plan.graph_id}, nodes={list(self.plan.nodes)})"
 
 
+register_type(Missing, name="stepwell:MISSING", dump=lambda value: None, load=lambda stored: MISSING)
 _CLOCK = SystemClock()
 _IDS = TimeOrderedIds()
 

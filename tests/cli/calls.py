@@ -27,10 +27,11 @@ class Working:
     process: subprocess.Popen[str]
 
     def stop(self, number: signal.Signals) -> tuple[int, str]:
-        """Send a signal; return the exit status and what stderr said."""
+        """Send a signal, with the node still at work; return the exit status and what stderr said."""
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=30)
-        return self.process.returncode, said
+        status = self.process.wait(timeout=30)
+        assert self.process.stderr is not None
+        return status, self.process.stderr.read()
 
 
 Work = Callable[..., Working]

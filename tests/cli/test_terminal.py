@@ -5,6 +5,7 @@ import pty
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -35,8 +36,11 @@ def session(words: list[str], *exchange: str | signal.Signals) -> tuple[int, str
 def _react(process: subprocess.Popen[bytes], terminal: int, reaction: str | signal.Signals) -> None:
     if isinstance(reaction, str):
         os.write(terminal, reaction.encode())
-    else:
+        return
+    while process.poll() is None:  # one that comes between the prompt and the read is seen after the read
         process.send_signal(reaction)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
 
 
 def _read(terminal: int) -> bytes:

@@ -121,8 +121,17 @@ def test_old_and_new_id_of_one_question_in_one_map_are_two_answers_to_it_and_ref
 
 @pytest.mark.parametrize(
     ("value", "is_map"),
-    [({OTHER: 1}, True), ({OTHER: 1, OLD: 2}, True), ({OTHER[:-1]: 1}, False), ({OTHER + "\n": 1}, False)]
-    + [({OTHER.replace("0", "A"): 1}, False), ({}, False), ({1: 2}, False), ({OTHER: 1, 2: 3}, False), ("x", False)],
+    [
+        ({OTHER: 1}, True),
+        ({OTHER: 1, OLD: 2}, True),
+        ({OTHER[:-1]: 1}, False),
+        ({OTHER + "\n": 1}, False),
+        ({OTHER.replace("0", "A"): 1}, False),
+        ({OTHER: 1, 2: 3}, False),
+        ({1: 2}, False),
+        ({}, False),
+        ("x", False),
+    ],
 )
 def test_only_a_dict_whose_every_key_is_32_lowercase_hex_digits_is_a_map(value: Any, is_map: bool) -> None:
     assert (id_map(value) is not None) is is_map

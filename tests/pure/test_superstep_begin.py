@@ -123,7 +123,7 @@ def test_it_does_not_wake_what_is_deferred_while_something_is_planned() -> None:
 def test_a_jump_to_a_deferred_node_waits_for_what_is_planned() -> None:
     plan = plan_of(defer="d")
     after = told(plan, state_of(plan, pulls("a")), Command(goto="d"))
-    assert (after.next, after.deferred) == (pulls("a"), {"d"})
+    assert (after.next, after.deferred) == (pulls("a"), frozenset("d"))
 
 
 def test_a_jump_to_a_deferred_node_runs_it_where_nothing_is_planned() -> None:
@@ -172,11 +172,8 @@ def test_what_is_no_update_is_refused(value: Any) -> None:
 def test_jumps_add_to_static_edges_and_come_first() -> None:
     plan = plan_of(edges=["ab"])
     assert made_by(plan, Command(goto="c"), no_id).routes == ("c", "b")
-    assert made_by(plan, [Command(goto=[Send("d", 1), "c"]), Command(goto=END)], no_id).routes == (
-        Send("d", 1),
-        "c",
-        "b",
-    )
+    both = [Command(goto=[Send("d", 1), "c"]), Command(goto=END)]
+    assert [way for way in made_by(plan, both).routes if way != END] == [Send("d", 1), "c", "b"]
     assert made_by(plan, {"total": 1}, no_id).routes == ("b",)
 
 

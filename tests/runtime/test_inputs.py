@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 
 from stepwell import (
+    Command,
     EmptyInputError,
     GraphMismatchError,
     InvalidConfigError,
@@ -75,6 +76,14 @@ def test_a_breakpoint_does_not_refuse_a_new_input(call: Call, saver: SqliteSaver
     graph = letters("ab").compile(checkpointer=saver)
     call(graph, {"log": ["1st"]}, thread(), interrupt_before=["b"])
     assert call(graph, {"log": ["2nd"]}, thread())["log"] == ["1st", "a", "2nd", "a", "b"]
+
+
+def test_a_command_may_be_the_first_input(call: Call, saver: SqliteSaver, any_durability: str) -> None:
+    """It acts as what START returned: its update is the input, its jump comes beside the entry."""
+    graph = letters("abc").compile(checkpointer=saver)
+    command = Command(update={"log": ["in"]}, goto="c")
+    assert call(graph, command, thread(), durability=any_durability) == {"log": ["in", "a", "c", "b", "c"]}
+    assert call(graph, Command(update={"log": ["in"]}), thread("2"), durability=any_durability)["log"] == ["in", *"abc"]
 
 
 def test_an_empty_thread_cannot_be_continued(call: Call, saver: SqliteSaver) -> None:

@@ -1,12 +1,12 @@
-"""Surprises of routing, declared: a join that is never released, a jump beside a static edge."""
+"""Surprises of routing, declared: joins never released, jumps beside static edges, jumps to where nothing is."""
 
 import warnings
 from typing import Any
 
 import pytest
 
-from stepwell import END, START, Command, JoinNotReleasedWarning, Send, SqliteSaver, StateGraph
-from tests.runtime.graphs import Call, Log, fan, note, thread
+from stepwell import END, START, Command, InvalidUpdateError, JoinNotReleasedWarning, Send, SqliteSaver, StateGraph
+from tests.runtime.graphs import Call, Log, chain, fan, letters, note, thread
 
 
 def skipping() -> StateGraph[Any, Any, Any, Any]:
@@ -78,3 +78,30 @@ def test_N5_a_jump_to_the_end_replaces_the_edge_too(call: Call) -> None:
     """END is a destination: the branch ends there instead of going on."""
     assert call(jumping("replace", END), {}) == {"log": ["a"]}
     assert call(jumping("add", END), {}) == {"log": ["a", "b"]}
+
+
+# -- jumps to where nothing is ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("goto", ["nowhere", ["b", "nowhere"], [Send("nowhere", 1)]])
+def test_a_jump_to_an_unknown_node_fails_its_own_node_and_poisons_nothing(
+    goto: Any, call: Call, saver: SqliteSaver, any_durability: str
+) -> None:
+    """The mistake is found before it is committed: the node can be run again, the thread edited."""
+    targets = iter([goto, "b"])
+    graph = chain(("a", lambda state: Command(update={"log": ["a"]}, goto=next(targets)))).add_node("b", note("b"))
+    compiled = graph.compile(checkpointer=saver)
+    with pytest.raises(InvalidUpdateError, match="nowhere"):
+        call(compiled, {}, thread(), durability=any_durability)
+    assert compiled.get_state(thread()).next == ("a",)
+    assert call(compiled, None, thread(), durability=any_durability) == {"log": ["a", "b"]}
+
+
+@pytest.mark.parametrize("goto", ["nowhere", [Send("nowhere", 1)]])
+def test_a_command_to_an_unknown_node_is_refused_and_changes_nothing(goto: Any, call: Call, saver: SqliteSaver) -> None:
+    graph = letters("ab").compile(checkpointer=saver)
+    call(graph, {}, thread())
+    before = graph.get_state(thread())
+    with pytest.raises(InvalidUpdateError, match="nowhere"):
+        call(graph, Command(goto=goto), thread())
+    assert graph.get_state(thread()) == before

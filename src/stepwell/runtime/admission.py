@@ -121,14 +121,38 @@ def _compose(run: Run, reader: Reader) -> Any:
             return _stand_on_result(run, reader, known)
         if place.crashed is None or place.crashed.run_id != known.run_id:
             return _JOIN
-        raw = None
-    crashed = place.crashed if raw is None or (isinstance(raw, Command) and resumes(raw)) else None
+    crashed = place.crashed if known is not None or _adopts(place, raw) else None
+    if crashed is not None:
+        place = _where_it_died(run, reader, place, crashed)
+        raw = None if known is not None else raw
     run.run_id = crashed.run_id if crashed is not None else run.config.run_id or run.ids.new()
     base_seq, stored_input = open_call(run, reader, place, raw, crashed)
     if base_seq is None:
         return None
     row = _run_row(run, place, crashed, base_seq, stored_input, digest)
     return _claim(run, place, row)
+
+
+def _adopts(place: Place, raw: Any) -> bool:
+    """Tell whether a call goes on with the run whose process died: it stands where that run stood, and continues."""
+    if place.crashed is None or not place.newest:
+        return False
+    continues = raw is None or (isinstance(raw, Command) and resumes(raw))
+    here = place.loaded is None or place.loaded.row.lineage == place.crashed.lineage
+    return continues and (here or bool(place.crashed.input))
+
+
+def _where_it_died(run: Run, reader: Reader, place: Place, crashed: RunRow) -> Place:
+    """Return the place of a dead process's run, wherever the call pointed."""
+    thread_id, namespace = crashed.thread_id, run.config.namespace
+    if crashed.input:
+        row = reader.checkpoints(thread_id, [crashed.base_seq])[0] if crashed.base_seq else None
+    else:
+        row = reader.newest(thread_id, namespace, crashed.lineage)
+    if row is None or (place.loaded is not None and place.loaded.row == row):
+        return place if row is not None else place._replace(loaded=None)
+    newest = reader.newest(thread_id, namespace, row.lineage) == row
+    return Place(place.thread, load(reader, run.codec, run.plan, row, crashed.run_id), newest, crashed)
 
 
 def _locate(run: Run, reader: Reader) -> Place:

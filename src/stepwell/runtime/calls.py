@@ -112,6 +112,24 @@ class TaskRun:
         self.routes: list[Route] = []
         self.scope: Scope | None = None
 
+    @property
+    def routed(self) -> bool:
+        """Whether the node has returned and no router is left to ask: START may begin so."""
+        return self.kept is not None and self.branch >= len(self.node.branches)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether what is called next is async."""
+        if self.kept is None:
+            return self.node.callee.is_async
+        return not self.routed and self.node.branches[self.branch].callee.is_async
+
+    def success(self) -> Succeeded:
+        """Return the outcome of a task that is routed."""
+        assert self.kept is not None
+        routes = (*self.kept.routes, *self.routes) if self.routes else self.kept.routes
+        return Succeeded(self.kept.writes, routes)
+
     # -- the next call -----------------------------------------------------------------------------------------------
 
     def call(self) -> Call:
@@ -214,10 +232,7 @@ class TaskRun:
             branch = self.node.branches[self.branch]
             self.routes += branch_targets(task.node, branch.path_map, value, plan.nodes)
             self.branch += 1
-        if self.branch < len(self.node.branches):
-            return Again(0.0, None)
-        routes = (*self.kept.routes, *self.routes) if self.routes else self.kept.routes
-        return Succeeded(self.kept.writes, routes)
+        return self.success() if self.routed else Again(0.0, None)
 
     def fail(self, error: BaseException) -> Outcome | Again:
         """Take what the call raised. An exception that is no `Exception` and no pause is not taken: it ends the run."""

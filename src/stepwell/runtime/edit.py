@@ -182,7 +182,7 @@ def _stage(run: Run, standing: Standing, change: Edit, edited: Edited) -> Base:
     def stays(before: Task, after: Task) -> bool:
         return standing.newest and _same_input(run, old, before, planned, after)
 
-    dropped = [] if change.fork and not edited.sources else abandoned(old, planned, stays)
+    dropped = abandoned(old, planned, stays) if standing.newest else []  # an older lineage keeps its own tasks
     state = edited.state._replace(activations=count(edited.state.activations, dropped))
     lineage = old.lineage if standing.newest else open_lineage(ledger)
     parent_seq, parent_digest = (loaded.row.seq, loaded.row.digest) if loaded is not None else (None, NO_DIGEST)

@@ -54,7 +54,9 @@ async def _wait_for_retry(run: Run, base: Base, task_run: TaskRun) -> None:
 
 
 def _next_call(task_run: TaskRun) -> Call | Outcome | Again:
-    """Return the next call, or what became of the task where its input cannot be built."""
+    """Return the next call, or what became of the task where there is none or its input cannot be built."""
+    if task_run.routed:
+        return task_run.success()
     try:
         return task_run.call()
     except Exception as error:
@@ -116,8 +118,7 @@ class Flight:
         return (known[2] - self.run.clock.now()) / 1e6 if known is not None else 0.0
 
     def _queue(self, task_run: TaskRun) -> None:
-        callee = task_run.node.callee if task_run.kept is None else task_run.node.branches[task_run.branch].callee
-        (self._ready if callee.is_async else self._ready_sync).append(task_run)
+        (self._ready if task_run.is_async else self._ready_sync).append(task_run)
 
     async def fly(self) -> None:
         """Run until every task has an outcome."""

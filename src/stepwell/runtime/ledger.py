@@ -116,10 +116,7 @@ class Ledger:
             sources = [layout.Source(task, done[i], self.recorded.get(i)) for i, task in enumerate(base.tasks)]
         else:
             sources = [layout.Source(task, outcome) for task, outcome in zip(base.tasks, done, strict=True)]
-        following = self.add(Draft(identity, state, base.lineage, "loop", *self.parent(base), sources), changed)
-        self.recorded = {}
-        self.unrecorded = []
-        return following
+        return self.add(Draft(identity, state, base.lineage, "loop", *self.parent(base), sources), changed)
 
     def own(self, base: Base) -> None:
         """In `exit` mode: replace what user code still holds by what would be stored.
@@ -143,6 +140,12 @@ class Ledger:
         """Return the base a draft becomes: sealed into a row and staged or, in `exit` mode, kept as the draft."""
         if self.run.store is None:
             return Base(draft.state, draft.identity)
+        following = self._added(draft, changed)
+        self.recorded = {}
+        self.unrecorded = []
+        return following
+
+    def _added(self, draft: Draft, changed: Iterable[str]) -> Base:
         holds = self.holds.copy()
         for key in changed:
             holds.pop(key, None)

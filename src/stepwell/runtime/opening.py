@@ -41,7 +41,7 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
     if loaded is not None:
         run.ledger.stand_on(loaded.holds, recorded_positions(loaded.base, loaded.records))
     if raw is None:
-        if crashed is not None and crashed.input and (loaded.row.seq if loaded else 0) == crashed.base_seq:
+        if crashed is not None and crashed.input:
             return _open_input(run, place, run.codec.loads(crashed.input, "input"))
         if loaded is None:
             raise EmptyInputError(thread_id=run.config.thread_id)
@@ -95,9 +95,9 @@ def _open_command(
 def _open_input(run: Run, place: Place, raw: Any) -> tuple[int | None, bytes]:
     loaded = place.loaded
     base = loaded.base if loaded is not None else Base(empty_state(run.plan), new_identity(run))
-    if loaded is not None:
-        _check_pending(run, base)
     newest = loaded is None or place.newest
+    if newest:
+        _check_pending(run, base)
     lineage = base.lineage if newest else open_lineage(run.ledger)
     parent = (loaded.row.seq, loaded.row.digest) if loaded is not None else (None, NO_DIGEST)
     given = plan_input(run, base, lineage, parent, raw)
@@ -122,15 +122,14 @@ def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, byt
     if plan.input.validates and not isinstance(raw, Command):
         given = plan.input.validate_input(raw, base.state.values if base.state.step > NOTHING_STEP else None)
     identity = base.identity.following(run.ids.new(), run.plan.version)
-    state = input_state(base.state, given, base.tasks)
-    draft = Draft(identity, state, lineage, "input", *parent, (), base.tasks)
+    dropped = base.tasks if lineage == base.lineage else ()  # an older lineage keeps its own tasks
+    draft = Draft(identity, input_state(base.state, given, dropped), lineage, "input", *parent, (), dropped)
     following = run.ledger.add(draft, ())
     outcome = start_outcome(plan, given, lambda: following.tasks[0].id)
     first = following.state.step + 2
     if not plan.start.branches:
         following.outcomes[0] = succeeded = Succeeded(*outcome)
         merged = merge(plan, following.state, following.tasks, [succeeded])
-        run.ledger.recorded = {}
         following = run.ledger.advance(following, merged)
     run.base, run.rules = following, rules_for(run, first, None)
     return given

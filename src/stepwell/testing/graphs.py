@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
@@ -100,7 +100,7 @@ class World:
                 raise TimeoutError(f"{self._inside} calls did not return within {seconds} s")
 
     def fail(self, node: str, what: str, times: int) -> None:
-        """Raise ScheduledFailure where the node is broken, and the first `times` times that this is asked for `what`."""
+        """Raise ScheduledFailure where the node is broken, and the first `times` times that `what` is asked for."""
         with self._changed:
             if node not in self.broken:
                 if not self.failing or self._failed[what] >= times:
@@ -252,6 +252,9 @@ CORPUS: Mapping[str, GraphScript] = {
     "sends beside a pull": GraphScript(
         (_N("a", ("b",), router=_R("fan", ("b",), 2)), _N("b", router=_R("pick", ("c", END))), _N("c")), ("a",)
     ),
+    "sends, a pull and a question": GraphScript(
+        (_N("a", ("c", "d"), router=_R("fan", ("b",), 2)), _N("b"), _N("c"), _N("d", questions=1)), ("a",)
+    ),
     "loop": GraphScript((_N("a", ("b",)), _N("b", router=_R("again", ("a",), 7))), ("a",)),
     "jump": GraphScript((_N("a", ("b",), goto="c"), _N("b"), _N("c", goto="d"), _N("d")), ("a",)),
     "deferred": GraphScript((_N("a", ("b", "d")), _N("b", ("c",)), _N("c"), _N("d", defer=True)), ("a",)),
@@ -287,58 +290,70 @@ def graph_scripts(*, max_nodes: int = 5, questions: bool = True, failures: bool 
     from hypothesis import strategies as st
 
     @st.composite
-    def build(draw: Any) -> GraphScript:
-        names = "abcdefgh"[: draw(st.integers(1, max_nodes))]
-        fails = st.sampled_from([0, 0, 0, 1, 2] if failures else [0])
-        asked = st.sampled_from([0, 0, 0, 1, 2] if questions else [0])
-
-        def some(among: str, least: int = 0, most: int = 2) -> tuple[str, ...]:
-            drawn = draw(st.lists(st.sampled_from(among), min_size=least, max_size=most, unique=True)) if among else ()
-            return tuple(sorted(drawn))
-
-        def router(later: str, earlier: str) -> RouterScript | None:
-            kinds = ["", "", *(["pick", "fan"] if later else []), *(["again"] if earlier else [])]
-            kind = draw(st.sampled_from(kinds))
-            if not kind:
-                return None
-            if kind == "pick":
-                to = (*some(later, 1), *draw(st.sampled_from([(), (END,)])))
-            else:
-                to = some(later if kind == "fan" else earlier, 1, 1)
-            count = draw(st.integers(1, 3)) if kind == "fan" else 9
-            asks = questions and kind != "again" and draw(st.sampled_from([False, False, False, True]))
-            return RouterScript(kind, to, count, draw(fails), asks)
-
-        nodes: list[NodeScript] = []
-        for i, name in enumerate(names):
-            later = names[i + 1 :]
-            jump = draw(st.sampled_from([None, None, *later]))
-            options = draw(st.tuples(asked, fails, st.sampled_from([False, False, True]), st.booleans()))
-            nodes.append(
-                NodeScript(name, some(later), jump, router(later, names[: i + 1]), *options[:3], False, options[3])
-            )
-        joins = _draw_joins(draw, names)
-        start = router(names, "") if draw(st.sampled_from([False, False, False, True])) else None
-        reached = _targets(nodes, joins, start)
-        entry = tuple(name for name in names if name not in reached or (name == names[0] and start is None))
-        return GraphScript(tuple(nodes), entry, joins, start)
+    def build(draw: Callable[[Any], Any]) -> GraphScript:
+        return _Drawing(draw, st, questions, failures).graph(max_nodes)
 
     return build()
 
 
-def _draw_joins(draw: Any, names: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    from hypothesis import strategies as st
+class _Drawing:
+    """One random graph: every choice is drawn, so that hypothesis can take it back."""
 
-    joins: dict[tuple[tuple[str, ...], str], None] = {}
-    for target in range(2, len(names)):
-        if draw(st.sampled_from([False, False, True])):
-            sources = draw(st.lists(st.sampled_from(names[:target]), min_size=2, max_size=3, unique=True))
-            joins[tuple(sorted(sources)), names[target]] = None
-    return tuple(joins)
+    def __init__(self, draw: Callable[[Any], Any], st: Any, questions: bool, failures: bool) -> None:
+        self.draw, self.st = draw, st
+        self.asked = (0, 0, 0, 1, 2) if questions else (0,)
+        self.fails = (0, 0, 0, 1, 2) if failures else (0,)
+
+    def graph(self, max_nodes: int) -> GraphScript:
+        names = "abcdefgh"[: self.draw(self.st.integers(1, max_nodes))]
+        nodes = tuple(self._node(names, i) for i in range(len(names)))
+        joins = tuple(join for i in range(2, len(names)) for join in self._join(names, i))
+        start = self._router(names, "") if self._one(False, False, False, True) else None
+        reached = _targets(nodes, joins, start)
+        entry = tuple(name for name in names if name not in reached or (name == names[0] and start is None))
+        return GraphScript(nodes, entry, joins, start)
+
+    def _one(self, *among: Any) -> Any:
+        return self.draw(self.st.sampled_from(among))
+
+    def _some(self, among: str, least: int = 0, most: int = 2) -> tuple[str, ...]:
+        if not among:
+            return ()
+        chosen = self.draw(self.st.lists(self.st.sampled_from(among), min_size=least, max_size=most, unique=True))
+        return tuple(sorted(chosen))
+
+    def _node(self, names: str, i: int) -> NodeScript:
+        later = names[i + 1 :]
+        return NodeScript(
+            names[i],
+            to=self._some(later),
+            goto=self._one(None, None, *later),
+            router=self._router(later, names[: i + 1]),
+            questions=self._one(*self.asked),
+            fails=self._one(*self.fails),
+            defer=self._one(False, False, True),
+            is_async=self._one(False, True),
+        )
+
+    def _router(self, later: str, earlier: str) -> RouterScript | None:
+        kind = self._one("", "", *(("pick", "fan") if later else ()), *(("again",) if earlier else ()))
+        fails = self._one(*self.fails)
+        if kind == "again":
+            return RouterScript(kind, self._some(earlier, 1, 1), 9, fails)
+        asks = self._one(*self.asked) == 2
+        if kind == "fan":
+            return RouterScript(kind, self._some(later, 1, 1), self._one(1, 2, 3), fails, asks)
+        if kind == "pick":
+            return RouterScript(kind, (*self._some(later, 1), *self._one((), (END,))), 0, fails, asks)
+        return None
+
+    def _join(self, names: str, target: int) -> Iterator[tuple[tuple[str, ...], str]]:
+        if self._one(False, False, True):
+            yield self._some(names[:target], 2, 3), names[target]
 
 
-def _targets(nodes: list[NodeScript], joins: Any, start: RouterScript | None) -> set[str]:
-    """Return the nodes that something other than themselves or a later node leads to."""
+def _targets(nodes: Iterable[NodeScript], joins: Iterable[Any], start: RouterScript | None) -> set[str]:
+    """Return the nodes that something leads to, other than a router that leads back."""
     reached = {target for _, target in joins} | set(start.to if start is not None else ())
     for node in nodes:
         reached |= set(node.to) | ({node.goto} if node.goto is not None else set())

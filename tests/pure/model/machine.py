@@ -9,7 +9,6 @@ import asyncio
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +28,13 @@ from tests.pure.model.scripts import (
     Redirect,
     Replay,
     Reply,
+    ReplyByOldId,
     ReplyEarlier,
     Step,
 )
+from tests.pure.model.seen import FAILED, Seen
 
 THREAD = {"configurable": {"thread_id": "t"}}
-FAILED = "failed"
 
 
 class Saver:
@@ -43,17 +43,6 @@ class Saver:
     def __init__(self, path: Path | None, clock: FakeClock) -> None:
         self.store = SqliteStore(path or ":memory:", clock=clock)
         self.on_unknown_type = None
-
-
-@dataclass
-class Seen:
-    """What a user can see of a thread, without ids and times, which no two runs share."""
-
-    error: str
-    values: Any
-    next: tuple[str, ...]
-    questions: list[Any]
-    history: list[Any] = field(default_factory=list)
 
 
 class Machine:
@@ -149,7 +138,7 @@ class Machine:
         while True:
             try:
                 with dying(crashes.pop(0) if crashes else None):
-                    self._invoke(given, {**config, "run_id": run_id, "recursion_limit": 40})
+                    self._invoke(given, {**config, "run_id": run_id, "recursion_limit": 200})
                 return ""
             except SimulatedCrash:
                 self._restart()
@@ -161,7 +150,7 @@ class Machine:
                     return error.code
                 if self.world.broken:
                     return FAILED
-                given, config, run_id = None, self._where(), None
+                given, config, run_id = None, self._where(), f"run {next(self._runs)}"
             except StepwellError as error:
                 return error.code
 
@@ -195,9 +184,17 @@ class Machine:
                 at = self._at(back)
                 asked = self.graph.get_state(at).interrupts
                 return (Command(resume=self._answers(asked, 0, value)) if asked else None), at
+            case ReplyByOldId(number, value):
+                ids = self._ids()
+                return (Command(resume={ids[number % len(ids)]: value}) if ids else None), THREAD
             case Continue():
                 return None, THREAD
         raise AssertionError(op)
+
+    def _ids(self) -> list[str]:
+        """Return every id that the thread shows, oldest first."""
+        shown = reversed(list(self.graph.get_state_history(THREAD)))
+        return list(dict.fromkeys(question.id for snapshot in shown for question in snapshot.interrupts))
 
     def _answers(self, asked: Any, which: int, value: Any) -> dict[str, Any]:
         chosen = [question for i, question in enumerate(asked) if which >> i & 1] or [asked[which % len(asked)]]

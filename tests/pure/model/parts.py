@@ -41,8 +41,8 @@ def plan_of(
         graph.add_node(node, quiet, defer=node in defer)
     for node in nodes if entry is None else entry:
         graph.add_edge(START, node)
-    for source, target in edges:
-        graph.add_edge(source, target)
+    for edge in edges:
+        graph.add_edge(edge[0], edge[1])
     for join in joins:
         graph.add_edge(list(join[:-1]), join[-1])
     return compile_plan(graph, **options)

@@ -1,4 +1,4 @@
-"""What happens to a thread, as data: inputs, answers, edits, forks, replays, new versions; and where the process dies."""
+"""What happens to a thread, as data: inputs, answers, edits, forks, replays, new versions; and where it is killed."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,6 +30,14 @@ class ReplyEarlier:
     """Answer one question that is open, as it was asked, on a checkpoint this far from the newest."""
 
     back: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class ReplyByOldId:
+    """Answer at the head by an id that some question of the thread has or once had, counted from the oldest."""
+
+    number: int
     value: Any
 
 
@@ -74,7 +82,7 @@ class Redeploy:
     """The same graph comes back as another version of the code."""
 
 
-Op = Begin | Reply | ReplyEarlier | Continue | Redirect | Edit | Fork | Replay | Redeploy
+Op = Begin | Reply | ReplyEarlier | ReplyByOldId | Continue | Redirect | Edit | Fork | Replay | Redeploy
 Crash = tuple[str, int]
 """A named point, and which time it is reached."""
 
@@ -106,6 +114,7 @@ OPS: dict[str, st.SearchStrategy[Any]] = {
     "begin": st.builds(Begin, texts),
     "reply": st.builds(Reply, st.integers(0, 7), answers),
     "reply earlier": st.builds(ReplyEarlier, backs, answers),
+    "reply by old id": st.builds(ReplyByOldId, st.integers(0, 5), answers),
     "continue": st.just(Continue()),
     "redirect": st.builds(Redirect, texts, st.integers(0, 4)),
     "edit": st.builds(Edit, backs, st.integers(0, 4), texts),

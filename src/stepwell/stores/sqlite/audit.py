@@ -1,7 +1,8 @@
 """Every row of every thread, checked: what `verify()` walks.
 
-Reads check what they return; this checks what nobody asked for. Text is read as bytes, so that a row whose text is
-damaged is found like any other. Nothing stops the walk but a database that SQLite itself cannot read on.
+Reads check what they return; this checks what nobody asked for. Text is read as bytes and a value of another type as
+null, so that a row is found whatever became of it. Nothing stops the walk but a database that SQLite itself cannot
+read on; that is a fault too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import apsw
 
 from stepwell.store import NO_DIGEST, CheckpointRow, RecordRow, ThreadRow
+from stepwell.stores.sqlite.damage import DAMAGE, unreadable
 from stepwell.stores.sqlite.rows import CHECKPOINTS, NOT_ITS_DIGEST, NOT_TEXT, RECORDS, RUNS, THREADS, Row, Table
 from stepwell.stores.sqlite.sql import query
 
@@ -25,14 +27,17 @@ def audit(connection: apsw.Connection) -> Iterator[str]:
             yield from _Thread(connection, raw).faults()
         for table, thread_id in connection.execute(query("orphans")):
             yield f"{table}: rows of thread {_shown(thread_id)} have no thread row"
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        yield f"the database file cannot be read on: {error}"
+    except DAMAGE as error:
+        yield f"the database file cannot be read on: {error}. Restore it from a backup"
+    except apsw.Error as error:
+        raise unreadable(error, "all rows", "") from error
 
 
 def _file(connection: apsw.Connection) -> Iterator[str]:
-    for (line,) in connection.execute(query("integrity")):
-        if line != "ok":
-            yield f"the database file: {line}"
+    for (text,) in connection.execute(query("integrity")):
+        for line in text.decode("utf-8", "backslashreplace").splitlines():
+            if line != "ok" and not line.startswith("*** in database"):
+                yield f"the database file: {line}"
 
 
 class _Thread:
@@ -66,13 +71,14 @@ class _Thread:
 
     def _row(self, table: Table[Row], raw: Any) -> Row | None:
         """Return the row with its columns as they are; None where they cannot even be decoded."""
+        place = "" if table.place is None else raw[table.place]
         try:
             columns = table.decoded(raw)
-        except UnicodeDecodeError:
-            self._fault(table.name, "" if table.place is None else raw[table.place], NOT_TEXT)
+        except ValueError as error:
+            self._fault(table.name, place, str(error))
             return None
         if not table.matches(columns):
-            self._fault(table.name, "" if table.place is None else columns[table.place], NOT_ITS_DIGEST)
+            self._fault(table.name, place, NOT_ITS_DIGEST)
         return table.make(columns)
 
     def _checkpoint(self, row: CheckpointRow, thread: ThreadRow | None) -> None:
@@ -120,16 +126,17 @@ class _Thread:
 
 
 def _shown(value: object) -> str:
+    if value is None:
+        return "?"  # the column that names it is damaged
     return repr(value.decode("utf-8", "backslashreplace")) if isinstance(value, bytes) else str(value)
 
 
-def locate_bad_text(connection: apsw.Connection, table: Table[Any], thread_id: str) -> Any:
-    """Return the seq (or run id) of the thread's first row in `table` whose text cannot be decoded; None if unknown."""
-    if table.place is None:
-        return None
-    for raw in connection.execute(query(f"raw_{table.name}"), {"thread_id": thread_id.encode()}):
-        try:
-            table.decoded(raw)
-        except UnicodeDecodeError:
-            return raw[table.place]
-    return None
+def locate_undecodable(connection: apsw.Connection, table: Table[Any], thread_id: str) -> tuple[Any, str]:
+    """Return seq (or run id; None if unknown) and fault of the thread's first row in `table` that cannot be decoded."""
+    if table.place is not None:
+        for raw in connection.execute(query(f"raw_{table.name}"), {"thread_id": thread_id.encode()}):
+            try:
+                table.decoded(raw)
+            except ValueError as error:
+                return raw[table.place], str(error)
+    return None, NOT_TEXT

@@ -7,12 +7,15 @@ is refused. Only apsw's SQLite opens the file: a second copy of the library in o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
 
 from stepwell.errors import UnsupportedStorageError
 from stepwell.stores.sqlite import sql
+from stepwell.stores.sqlite.damage import damaged_file, unopened
 from stepwell.stores.sqlite.filters import add_filter
 from stepwell.stores.sqlite.storage import check_place
 
@@ -40,20 +43,29 @@ def open_writer(path: str, synchronous: str, vfs: str | None = None, *, create: 
     if path != MEMORY:
         check_place(path)
     connection = _open(path, _CREATE if create else _WRITE, vfs)
-    try:
+    with _closed_on_error(connection, path):
         _prepare(connection, path, synchronous)
-    except BaseException:
-        connection.close()
-        raise
     return connection
 
 
 def open_reader(path: str, vfs: str | None = None) -> apsw.Connection:
     """Open a connection that only reads, on a database that a writer has opened before."""
     connection = _open(path, _WRITE, vfs)
-    connection.wal_autocheckpoint(0)
-    connection.pragma("query_only", True)
+    with _closed_on_error(connection, path):
+        connection.wal_autocheckpoint(0)
+        connection.pragma("query_only", True)
     return connection
+
+
+@contextmanager
+def _closed_on_error(connection: apsw.Connection, path: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, apsw.Error):
+            raise unopened(error, path) from error
+        raise
 
 
 def _open(path: str, flags: int, vfs: str | None) -> apsw.Connection:
@@ -69,19 +81,14 @@ def _open(path: str, flags: int, vfs: str | None) -> apsw.Connection:
 
 
 def _prepare(connection: apsw.Connection, path: str, synchronous: str) -> None:
-    try:
-        if connection.readonly("main"):
-            raise UnsupportedStorageError(f"{path!r} cannot be written by this process.", path=path)
-        if path != MEMORY:
-            _use_log(connection, path)
-            connection.pragma("synchronous", synchronous)
-            connection.pragma("journal_size_limit", LOG_BYTES_KEPT)
-            connection.wal_autocheckpoint(LOG_PAGES)
-        _migrate(connection, path)
-    except apsw.NotADBError as error:
-        raise UnsupportedStorageError(f"{path!r} is not a SQLite database.", path=path) from error
-    except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
-        raise UnsupportedStorageError(f"{path!r} cannot be written: {error}.", path=path) from error
+    if connection.readonly("main"):
+        raise UnsupportedStorageError(f"{path!r} cannot be written by this process.", path=path)
+    if path != MEMORY:
+        _use_log(connection, path)
+        connection.pragma("synchronous", synchronous)
+        connection.pragma("journal_size_limit", LOG_BYTES_KEPT)
+        connection.wal_autocheckpoint(LOG_PAGES)
+    _migrate(connection, path)
 
 
 def _use_log(connection: apsw.Connection, path: str) -> None:
@@ -125,6 +132,8 @@ def _schema_version(connection: apsw.Connection, path: str, newest: int) -> int:
         raise UnsupportedStorageError(
             f"{path!r} holds the tables of another program; give Stepwell its own file.", path=path
         )
+    if ours and version < 1:
+        raise damaged_file(f"its schema version is {version}", path)
     if ours and version > newest:
         raise UnsupportedStorageError(
             f"{path!r} has schema version {version}; this release knows {newest}. Install the newer release.", path=path

@@ -1,35 +1,62 @@
-"""SQLite's errors as Stepwell's. Every one that leaves the store passes here, so a caller never sees apsw."""
+"""SQLite's errors as Stepwell's. Every one that leaves the store passes here, so a caller never sees apsw.
+
+The statements are fixed and tested, so where SQLite does not understand one (`SQLError`), the schema was altered.
+"""
 
 from __future__ import annotations
 
 import apsw
 
-from stepwell.errors import CorruptRecordError, StoreError
+from stepwell.errors import CorruptRecordError, StoreError, UnsupportedStorageError
+
+DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SQLError, apsw.TooBigError)
+"""What SQLite raises over a file that was altered, from statements that only read."""
 
 _UNCHANGED = "Nothing was written; thread {thread_id!r} is as it was."
 
 
 def translated(error: BaseException, thread_id: str) -> BaseException:
     """Return what a caller is told about an error that undid its write. Errors of our own pass unchanged."""
-    if not isinstance(error, apsw.Error):
+    if not isinstance(error, apsw.Error | UnicodeDecodeError):
         return error
     told = _told(error, thread_id)
     told.__cause__ = error
     return told
 
 
-def damaged(error: BaseException, what: str, thread_id: str) -> CorruptRecordError:
+def unopened(error: apsw.Error, path: str) -> StoreError:
+    """Return the error for a database that could not be opened."""
+    if isinstance(error, apsw.NotADBError):
+        told = f"{path!r} is not a SQLite database. Give Stepwell a file of its own, or restore it from a backup."
+        return UnsupportedStorageError(told, path=path)
+    if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError | apsw.PermissionsError):
+        told = f"{path!r} cannot be written: {error}. Check its permissions, and that it is whole."
+        return UnsupportedStorageError(told, path=path)
+    if isinstance(error, DAMAGE):
+        return damaged_file(str(error), path)
+    return StoreError(f"{path!r} could not be opened: {error}. Try again when that is mended.", path=path)
+
+
+def damaged_file(reason: str, path: str) -> CorruptRecordError:
+    """Return the error for a database whose first page or schema was altered."""
+    told = f"The database {path!r} is damaged: {reason}. Restore it from a backup."
+    return CorruptRecordError(
+        told, record="the database file", reason=reason, table="the database file", path=path, thread_id="", seq=None
+    )
+
+
+def damaged(error: Exception, what: str, thread_id: str) -> CorruptRecordError:
     """Return the error for a read that SQLite or the text codec could not carry out."""
     return CorruptRecordError(record=what, reason=str(error), table=what, thread_id=thread_id, seq=None)
 
 
 def unreadable(error: apsw.Error, what: str, thread_id: str) -> StoreError:
     """Return the error for a read that failed although nothing is known to be damaged."""
-    return StoreError(f"The database could not read {what} of thread {thread_id!r}: {error}.", thread_id=thread_id)
+    return StoreError(f"The database could not read {what}: {error}. Try again.", thread_id=thread_id)
 
 
-def _told(error: apsw.Error, thread_id: str) -> StoreError:
-    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+def _told(error: apsw.Error | UnicodeDecodeError, thread_id: str) -> StoreError:
+    if isinstance(error, UnicodeDecodeError | apsw.CorruptError | apsw.NotADBError):
         return damaged(error, "the database file", thread_id)
     unchanged = _UNCHANGED.format(thread_id=thread_id)
     if isinstance(error, apsw.FullError):

@@ -36,7 +36,9 @@ def _matches(*columns: Any) -> bool:
     wanted, source, step, run_id, lineage, metadata = columns
     try:
         given = json.loads(metadata) if metadata else {}
-    except ValueError:
+    except (TypeError, ValueError):
+        given = None
+    if not isinstance(given, dict):
         return True  # damaged: returned, for its digest to be found wrong
     given |= {"source": source, "step": step, "run_id": run_id, "lineage": lineage}
     return all(_equal(given.get(key, _ABSENT), value) for key, value in _parsed(wanted).items())

@@ -13,10 +13,10 @@ from typing import Any
 import apsw
 
 from stepwell.store import CheckpointRow, HistoryQuery, RecordRow, RunRow, ThreadRow
-from stepwell.stores.sqlite.audit import locate_bad_text
-from stepwell.stores.sqlite.damage import damaged, unreadable
+from stepwell.stores.sqlite.audit import locate_undecodable
+from stepwell.stores.sqlite.damage import DAMAGE, damaged, unreadable
 from stepwell.stores.sqlite.filters import filter_text
-from stepwell.stores.sqlite.rows import CHECKPOINTS, NOT_TEXT, RECORDS, RUNS, THREADS, Row, Table, corrupt
+from stepwell.stores.sqlite.rows import CHECKPOINTS, RECORDS, RUNS, THREADS, Row, Table, corrupt
 from stepwell.stores.sqlite.sql import query
 
 
@@ -50,7 +50,7 @@ class SqliteReader:
         """Return the checkpoints at these seqs, in seq order."""
         wanted = sorted(set(seqs))
         found = self._rows("checkpoints", CHECKPOINTS, thread_id=thread_id, seqs=json.dumps(wanted))
-        if len(found) != len(wanted):
+        if [row.seq for row in found] != wanted:
             missing = sorted(set(wanted) - {row.seq for row in found})
             raise corrupt("checkpoints", thread_id, missing[0], "it is missing")
         return found
@@ -103,8 +103,8 @@ class SqliteReader:
         thread = self.thread(thread_id)
         [(last,)] = self._fetch("last_seq", THREADS, {"thread_id": thread_id})
         head_seq = 0 if thread is None else thread.head_seq
-        if last > head_seq:
-            raise corrupt("threads", thread_id, "", f"rows up to seq {last} stand behind its head {head_seq}")
+        if not isinstance(last, int) or last > head_seq:
+            raise corrupt("threads", thread_id, "", f"rows up to seq {last!r} stand behind its head {head_seq}")
         if thread is None or head_seq == 0:
             return
         found = self._fetch("head", THREADS, {"thread_id": thread_id, "seq": head_seq})
@@ -117,14 +117,15 @@ class SqliteReader:
     def _fetch(self, name: str, table: Table[Any], where: Mapping[str, Any]) -> list[Any]:
         thread_id = where.get("thread_id", where.get("run_id", ""))
         try:
-            return self._execute(query(name), where).fetchall()
-        except UnicodeDecodeError as error:
-            seq = locate_bad_text(self._connection, table, thread_id)
-            raise corrupt(table.name, thread_id, seq, NOT_TEXT) from error
-        except (apsw.CorruptError, apsw.NotADBError) as error:
+            try:
+                return self._execute(query(name), where).fetchall()
+            except UnicodeDecodeError as error:
+                at, reason = locate_undecodable(self._connection, table, thread_id)
+                raise corrupt(table.name, thread_id, at, reason) from error
+        except DAMAGE as error:
             raise damaged(error, table.name, thread_id) from error
         except apsw.Error as error:
-            raise unreadable(error, table.name, thread_id) from error
+            raise unreadable(error, f"{table.name} of thread {thread_id!r}", thread_id) from error
 
 
 def _first(rows: list[Row]) -> Row | None:

@@ -17,11 +17,16 @@ Row = TypeVar("Row")
 
 NOT_ITS_DIGEST = "its columns do not match its digest"
 NOT_TEXT = "a text column does not hold valid UTF-8"
+NOT_ITS_TYPE = "a column holds a value of another type"
 
 
 @dataclass(frozen=True, slots=True)
 class Table(Generic[Row]):
-    """How the rows of one table are named, sealed and made. `place` is the column that tells rows of a thread apart."""
+    """How the rows of one table are named, sealed and made.
+
+    `place` is the column that tells rows of a thread apart, `text` those that are text, `optional` those that may be
+    null.
+    """
 
     name: str
     tag: str
@@ -29,6 +34,7 @@ class Table(Generic[Row]):
     place: int | None
     make: Callable[[Sequence[Any]], Row]
     text: tuple[int, ...]
+    optional: tuple[int, ...]
 
     def verified(self, columns: Sequence[Any]) -> Row:
         """Return the row these columns are, or raise where the digest says they are not."""
@@ -48,10 +54,15 @@ class Table(Generic[Row]):
         return corrupt(self.name, columns[self.thread], "" if self.place is None else columns[self.place], reason)
 
     def decoded(self, raw: Sequence[Any]) -> list[Any]:
-        """Return columns whose text was read as bytes with the text decoded. Raises UnicodeDecodeError."""
+        """Return what a raw query found, its text decoded. Raises ValueError with the reason where that cannot be."""
         columns = list(raw)
-        for index in self.text:
-            columns[index] = columns[index].decode()
+        if any(column is None and index not in self.optional for index, column in enumerate(columns)):
+            raise ValueError(NOT_ITS_TYPE)
+        try:
+            for index in self.text:
+                columns[index] = columns[index].decode()
+        except UnicodeDecodeError:
+            raise ValueError(NOT_TEXT) from None
         return columns
 
 
@@ -71,11 +82,15 @@ def run_digest(columns: Sequence[Any]) -> bytes:
     return digest_of("run", columns)
 
 
-def _text(row: type) -> tuple[int, ...]:
-    return tuple(index for index, kind in enumerate(get_type_hints(row).values()) if kind is str)
+def _of(kind: object, row: type) -> tuple[int, ...]:
+    return tuple(index for index, found in enumerate(get_type_hints(row).values()) if found == kind)
 
 
-THREADS = Table("threads", "thread", 0, None, lambda row: ThreadRow._make(row[:-1]), _text(ThreadRow))
-RUNS = Table("runs", "run", 1, 0, lambda row: RunRow._make(row[:-2]), _text(RunRow))
-CHECKPOINTS = Table("checkpoints", "checkpoint", 0, 3, CheckpointRow._make, _text(CheckpointRow))
-RECORDS = Table("records", "record", 0, 3, RecordRow._make, _text(RecordRow))
+def _kinds(row: type) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return _of(str, row), _of(int | None, row)
+
+
+THREADS = Table("threads", "thread", 0, None, lambda row: ThreadRow._make(row[:-1]), *_kinds(ThreadRow))
+RUNS = Table("runs", "run", 1, 0, lambda row: RunRow._make(row[:-2]), *_kinds(RunRow))
+CHECKPOINTS = Table("checkpoints", "checkpoint", 0, 3, CheckpointRow._make, *_kinds(CheckpointRow))
+RECORDS = Table("records", "record", 0, 3, RecordRow._make, *_kinds(RecordRow))

@@ -1,8 +1,9 @@
 """One lock, one queue, one leader at a time: group commit.
 
-Whoever gets the lock leads: it takes everything that waits and runs it as one transaction (`transaction.py`). A sync
-caller leads on its own thread; `queue` leaves leading to the writer thread, which alone answers futures, outside the
-lock. Members land in the order in which they were queued. After a fork the child starts with an empty queue and no
+Whoever gets the lock leads: it runs everything that waits as one transaction (`transaction.py`). A sync caller leads on
+its own thread, unless a leader before it took its write along; `queue` leaves leading to the writer thread, which alone
+answers futures, outside the lock. Members land in the order in which they were queued, and stay in the queue until they
+are answered, so that an interruption at any line loses none. After a fork the child starts with an empty queue and no
 connection: what waited is the parent's.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any
@@ -45,13 +47,14 @@ class Writer:
     def run(self, work: Work) -> Any:
         """Write on this thread, or let the leader before it do so; durable when this returns."""
         member = Member(work)
-        with self.lock:
-            if not (self._waiting or self._leading) and self._closed is None:
-                self._lead_alone(member)
-            if member.open:
-                self._waiting.append(member)
-            while member.open:
-                self._lead(member)
+        try:
+            self._waiting.append(member)  # before the lock: whoever leads meanwhile takes it along
+            with self.lock:
+                while member.open:
+                    self._lead(member)
+        except BaseException:
+            member.open = False  # its caller goes: it is not to land later
+            raise
         if member.error is not None:
             raise member.error
         return member.result
@@ -139,48 +142,37 @@ class Writer:
                     break
                 member.publish()
 
-    def _lead_alone(self, own: Member) -> None:
-        """Run the calling thread's write as its own transaction: nobody else waits. The lock is held."""
-        self._leading = True
-        try:
-            self.transactions.run((own,), own)
-        finally:
-            self._leading = False
-
     def _lead(self, own: Member | None) -> None:
         """Run what waits as one transaction; the lock is held. `own` is the member of the leading thread."""
         if self._leading:
-            if own is not None:
-                own.open = False  # it is not to land later
             raise StoreError("A write was started inside another write of the same store. Start it when that is done.")
-        batch = self._next_batch()
-        self._leading = True
         try:
-            self._refuse(batch) if self._closed is not None else self.transactions.run(batch, own)
+            self._leading = True
+            batch = self._next_batch() if own is None or len(self._waiting) > 1 else (own,)
+            if self._closed is not None:
+                self._refuse(batch)
+            elif batch:
+                self.transactions.run(batch, own)
         finally:
             self._leading = False
-            self._hand_back(batch)
+            self._remove_answered()
         if self._thread is not None and own is not None and (self._answered or self._waiting):
             self._wake.put(True)
 
-    def _next_batch(self) -> list[Member]:
+    def _next_batch(self) -> Sequence[Member]:
+        """Return the first that wait, without those whose callers were interrupted and have gone."""
         waiting = self._waiting
-        batch: list[Member] = []
-        while waiting and len(batch) < LARGEST_GROUP:
-            member = waiting.popleft()
-            if member.open:  # else its caller was interrupted and has gone
-                batch.append(member)
-        return batch
+        first = [waiting[place] for place in range(min(len(waiting), LARGEST_GROUP))]
+        return [member for member in first if member.open]
 
-    def _refuse(self, batch: list[Member]) -> None:
+    def _refuse(self, batch: Sequence[Member]) -> None:
         for member in batch:
             member.fail(SaverClosedError(reason=self._closed))
 
-    def _hand_back(self, batch: list[Member]) -> None:
-        """Put undone members back in front, and leave futures to the writer thread."""
-        for member in batch:
-            if member.future is not None and not member.open:
-                self._answered.append(member)
-        for member in reversed(batch):
-            if member.open:
-                self._waiting.appendleft(member)
+    def _remove_answered(self) -> None:
+        """Take from the queue what is done, leaving futures to the writer thread. What was undone stays in front."""
+        waiting = self._waiting
+        while waiting and not waiting[0].open:
+            if waiting[0].future is not None:
+                self._answered.append(waiting[0])
+            waiting.popleft()

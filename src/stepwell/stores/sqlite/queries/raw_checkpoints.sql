@@ -1,7 +1,23 @@
--- Every row of checkpoints of one thread, whose id is bytes too; text as bytes, so that damaged text is found and not skipped. Locks nothing.
-select cast(thread_id as blob), cast(namespace as blob), lineage, seq, cast(checkpoint_id as blob), parent_seq,
-  parent_digest, step, cast(source as blob), cast(run_id as blob), cast(graph_id as blob), cast(version as blob),
-  cast(fingerprint as blob), created_at, cast(metadata as blob), body, digest
+-- Every row of checkpoints of one thread, whose id is bytes too; none is skipped, however it is damaged. Text comes as bytes. A
+-- value that is not of its column's type, and might not even be fetched, comes as null (-1 where null is a value). Locks nothing.
+select
+  iif(typeof(thread_id) = 'text', cast(thread_id as blob), null),
+  iif(typeof(namespace) = 'text', cast(namespace as blob), null),
+  iif(typeof(lineage) = 'integer', lineage, null),
+  iif(typeof(seq) = 'integer', seq, null),
+  iif(typeof(checkpoint_id) = 'text', cast(checkpoint_id as blob), null),
+  iif(typeof(parent_seq) in ('integer', 'null'), parent_seq, -1),
+  iif(typeof(parent_digest) = 'blob', parent_digest, null),
+  iif(typeof(step) = 'integer', step, null),
+  iif(typeof(source) = 'text', cast(source as blob), null),
+  iif(typeof(run_id) = 'text', cast(run_id as blob), null),
+  iif(typeof(graph_id) = 'text', cast(graph_id as blob), null),
+  iif(typeof(version) = 'text', cast(version as blob), null),
+  iif(typeof(fingerprint) = 'text', cast(fingerprint as blob), null),
+  iif(typeof(created_at) = 'integer', created_at, null),
+  iif(typeof(metadata) = 'text', cast(metadata as blob), null),
+  iif(typeof(body) = 'blob', body, null),
+  iif(typeof(digest) = 'blob', digest, null)
 from checkpoints
 where thread_id = cast(:thread_id as text)
 order by seq

@@ -1,0 +1,404 @@
+"""The model: durable runs of a script, from the rules as they are written down, one superstep at a time.
+
+It shares with the engine the pure functions that decide and merge, and nothing else. A run is a generator that stops
+wherever a process may die; what is durable by then is in the thread, and a recovery begins from the thread alone.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from stepwell.errors import StepwellError
+from stepwell.graph.types import MISSING, START, Command
+from stepwell.plan.compile import compile_plan
+from stepwell.superstep.answer import match_answers, open_now
+from stepwell.superstep.begin import commanded, count, input_state, start_outcome
+from stepwell.superstep.carry import abandoned, carry, earlier_answers
+from stepwell.superstep.decide import Rules, RunTasks, decide, first_failure, open_questions
+from stepwell.superstep.merge import branch_targets, merge, view
+from stepwell.superstep.outcome import Failed, Interrupted, Outcome, Question, Returned, Succeeded, returned, summary
+from stepwell.superstep.state import Base, Planned, Task, merge_order, position_id
+from stepwell.testing.graphs import GraphScript, RouterScript, ScheduledFailure, World
+from tests.pure.model.parts import codec_of, question_id
+from tests.pure.model.scripts import (
+    Begin,
+    Continue,
+    Edit,
+    Fork,
+    Op,
+    Redeploy,
+    Redirect,
+    Replay,
+    Reply,
+    ReplyByOldId,
+    ReplyEarlier,
+    Step,
+)
+from tests.pure.model.seen import FAILED, Seen
+from tests.pure.model.thread import Point, Thread
+
+Life = Iterator[str]
+"""A run in one life of the process: yields where it may die."""
+LIMIT = 200
+
+
+class Asked(BaseException):
+    """Leaves the node where it asked."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question)
+        self.question = question
+
+
+class Model:
+    """One thread of one graph under a script."""
+
+    def __init__(
+        self, graph: GraphScript, *, failing: bool = True, order: Callable[[list[int]], list[int]] = list
+    ) -> None:
+        self.script, self.order = graph, order
+        self.world = World(failing)
+        self.plan = compile_plan(graph.build(self.world))
+        self.thread = Thread(self.plan, codec_of(self.plan))
+        self.version = 1
+        self.at: Point | None = None
+        """The point that the run in progress was admitted at; what a recovery knows of it is its lineage."""
+        self.first_step = 1
+        self.succeeded: set[tuple[Any, ...]] = set()
+        self.answered: set[tuple[Any, ...]] = set()
+        self.executed = 0
+
+    def play(self, step: Step) -> Seen:
+        """Carry out a step, dying after as many stops as each of its crashes says; return what there is to see."""
+        self.world.broken = step.broken
+        before = [(point, point.body, list(point.records)) for point in self.thread.points]
+        self.at = None
+        try:
+            error = self._carry_out(step)
+        except StepwellError as refused:
+            error = refused.code
+        self._check_history(before)
+        return self.look(error)
+
+    def _carry_out(self, step: Step) -> str:
+        stops = [nth for _, nth in step.crashes]
+        life = self._begin(step.op)
+        while True:
+            if _dies(life, stops.pop(0) if stops else None):
+                life = self._drive() if self.at is not None else self._begin(step.op)
+            elif self.at is None or not self._failed():
+                return ""
+            elif step.broken:
+                return FAILED
+            else:
+                self.first_step = self._standing().state.step + 1
+                life = self._drive()
+
+    def _standing(self) -> Base:
+        assert self.at is not None
+        return self.thread.base(self.thread.newest(self.at.lineage))
+
+    def _failed(self) -> bool:
+        base = self._standing()
+        return first_failure(base, merge_order(base.tasks)) is not None
+
+    def _check_history(self, before: list[tuple[Point, bytes, list[Any]]]) -> None:
+        """INV-9: no point changes; records are added to a point of the lineage at work only."""
+        for point, body, records in before:
+            assert point.body == body
+            assert point.records[: len(records)] == records
+            if self.at is None or point.lineage != self.at.lineage:
+                assert len(point.records) == len(records)
+
+    # -- how a step begins -------------------------------------------------------------------------------------------
+
+    def _begin(self, op: Op) -> Life:
+        yield "before admission"
+        self._admit(op)
+        if self.at is not None and not isinstance(op, Edit | Fork):
+            yield "admitted"
+            yield from self._drive()
+
+    def _admit(self, op: Op) -> None:
+        match op:
+            case Redeploy():
+                self.version += 1
+            case Begin(text):
+                self._input({"log": [text]})
+            case Continue():
+                self._resume(self.thread.head)
+            case Replay(back):
+                self._resume(self._back(back))
+            case Redirect(text, goto):
+                self._command(Command(update={"log": [text]}, goto=self._node(goto)))
+            case Reply(which, value):
+                self._reply(self.thread.head, self._open(), which, value)
+            case ReplyEarlier(back, value):
+                self._reply(self._back(back), self.thread.answerable(self._back(back)), 0, value)
+            case ReplyByOldId(number, value):
+                self._reply_by_old_id(number, value)
+            case Edit(back, node, text):
+                self._edit(self._back(back), self._node(node), text)
+            case Fork(back):
+                self.at = self._fork(self._back(back))
+
+    def _node(self, number: int) -> str:
+        return self.script.nodes[number % len(self.script.nodes)].name
+
+    def _back(self, back: int) -> Point:
+        return self.thread.points[::-1][back % len(self.thread.points)]
+
+    def _identity(self) -> Any:
+        return self.thread.identity(f"v{self.version}")
+
+    def _is_newest(self, point: Point) -> bool:
+        return self.thread.newest(point.lineage) is point
+
+    def _work_at(self, point: Point, first_step: int | None = None) -> None:
+        self.at = point
+        self.first_step = point.step + 1 if first_step is None else first_step
+
+    def _input(self, raw: Any) -> None:
+        """A new input opens a new base, whatever was going on; START is routed at once where no user code does it."""
+        parent = self.thread.points[-1] if self.thread.points else None
+        base = self.thread.base(parent)
+        lineage = parent.lineage if parent is not None else 0
+        state = input_state(base.state, raw, base.tasks)
+        point = self.thread.add(state, self._identity(), lineage, parent, "input")
+        self._work_at(point, point.step + 2)
+        if self.script.start is None:
+            self._merge(self.thread.base(point), [Succeeded(*self._started(self.thread.base(point).tasks[0]))])
+
+    def _started(self, task: Task) -> Returned:
+        return start_outcome(self.plan, task.arg, lambda: task.id)
+
+    def _resume(self, point: Point) -> None:
+        """The newest of a lineage is continued, a finished one is left alone, an older one is replayed in a fork."""
+        base = self.thread.base(point)
+        if not base.tasks:
+            return
+        if not self._is_newest(point):
+            self._work_at(self._fork(point))
+        elif isinstance(decide(base, Rules(0, LIMIT)), RunTasks):
+            self._work_at(point)
+
+    def _fork(self, point: Point, records: Any = ()) -> Point:
+        state = self.thread.state(point)
+        following = state._replace(step=state.step + 1)
+        return self.thread.add(following, self._identity(), self.thread.open_lineage(), point, "fork", (), records)
+
+    def _command(self, command: Command[Any]) -> None:
+        old = self.thread.head
+        base, identity = self.thread.base(old), self._identity()
+        state = commanded(self.plan, base, command, identity).state
+        kept = carry(base, Base(state, identity), self.thread.everything_on(old), lambda *_: True)
+        self._work_at(self.thread.add(state, identity, old.lineage, old, "update", (), kept))
+
+    def _open(self) -> list[tuple[Task, Question]]:
+        """Return the open questions at the head, in listing order."""
+        base = self.thread.base(self.thread.head)
+        return list(open_now(base))
+
+    def _reply(self, point: Point, asked: list[tuple[Task, Question]], which: int, value: Any) -> None:
+        """Answer by id. At an older point the answered task keeps its earlier answers, and all others everything."""
+        if not asked:
+            self._resume(point)
+            return
+        chosen = [one for i, one in enumerate(asked) if which >> i & 1] or [asked[which % len(asked)]]
+        base = self.thread.base(point)
+        if self._is_newest(point):
+            already = {q.interrupt_id for _, q in chosen} - {q.interrupt_id for q in open_questions(base)}
+            if already:
+                raise _Answered()
+        else:
+            point = self._fork_for(point, base, chosen)
+        self._record(point, chosen, value)
+
+    def _record(self, point: Point, chosen: list[tuple[Task, Question]], value: Any) -> None:
+        base = self.thread.base(point)
+        for task, question in chosen:
+            now = next(t for t in base.tasks if (t.node, t.index) == (task.node, task.index))
+            point.records.append(self.thread.encode_answer(now, question, value))
+            self.answered.add((point.lineage, now.node, now.activation, question.call_id))
+        self._work_at(point)
+
+    def _reply_by_old_id(self, number: int, value: Any) -> None:
+        """An id from before an edit or fork stays valid: it is mapped by position to the question open there."""
+        shown = [question.interrupt_id for point in self.thread.points for _, question in self.thread.answerable(point)]
+        ids = list(dict.fromkeys(shown))
+        if not ids:
+            self._resume(self.thread.head)
+            return
+        answered = self.thread.answered_ids()
+        today = {position_id(task, q.call_id): q.interrupt_id for task, q in self._open()}
+        then = [(place, old) for point in self.thread.points for place, old in self.thread.places(point)]
+        aliases = {old: today[place] for place, old in then if place in today and old not in answered}
+        resume = {ids[number % len(ids)]: value}
+        found = match_answers("t", self._open(), resume, aliases, answered)
+        self._record(self.thread.head, [(one.task, one.question) for one in found], value)
+
+    def _fork_for(self, point: Point, base: Base, chosen: list[tuple[Task, Question]]) -> Point:
+        everything = self.thread.everything_on(point)
+        calls = {task.id: question.call_id for task, question in chosen}
+        kept = [record for record in everything if record.task_id not in calls]
+        for task_id, call in calls.items():
+            asks = lambda r, c=call: c in {q.call_id for q in self.thread._decoded(r).questions}  # type: ignore[union-attr] # noqa: E731
+            kept += earlier_answers(everything, task_id, asks)
+        identity = self._identity()
+        state = base.state._replace(step=base.state.step + 1)
+        carried = carry(base, Base(state, identity), kept, lambda *_: True)
+        return self._fork(point, carried)
+
+    def _edit(self, point: Point, node: str, text: str) -> None:
+        """Act as the node: its routing over the edited state is what is planned next; at the newest point of a lineage
+        the activations that stay (node, index, input) keep their records, the others are abandoned and counted."""
+        old = self.thread.base(point)
+        table = self.plan.nodes[node]
+        acting = Base(old.state._replace(next=(Planned(node),)), old.identity)
+        made = returned(self.plan, table, {"log": [text], "total": 1}, lambda: "edit")
+        outcome = self._routed(acting, acting.tasks[0], made, self.script.node(node).router)
+        if isinstance(outcome, Failed):
+            raise outcome.error or AssertionError
+        if not isinstance(outcome, Succeeded):
+            raise _Invalid()
+        state = merge(self.plan, acting.state, acting.tasks, [outcome]).state
+        identity, newest = self._identity(), self._is_newest(point)
+        new = Base(state, identity)
+
+        def stays(before: Task, after: Task) -> bool:
+            return newest and self._given(old, before) == self._given(new, after)
+
+        if newest:
+            state = state._replace(activations=count(state.activations, abandoned(old, new, stays)))
+        records = self.thread.everything_on(point) if newest else []
+        kept = carry(old, Base(state, identity), records, stays)
+        lineage = point.lineage if newest else self.thread.open_lineage()
+        self.at = self.thread.add(state, identity, lineage, point, "update", (), kept)
+
+    def _given(self, base: Base, task: Task) -> Any:
+        return dict(base.state.values) if task.arg is MISSING else task.arg
+
+    # -- a run -------------------------------------------------------------------------------------------------------
+
+    def _drive(self) -> Life:
+        """Run from what the thread holds until nothing more can be done; each outcome is durable as it comes."""
+        rules = Rules(self.first_step, LIMIT)
+        while isinstance(decision := decide(base := self._standing(), rules), RunTasks):
+            point = self.thread.points[base.seq]
+            for index in self.order(list(decision.indexes)):
+                yield "task started"
+                outcome = self._attempt(base, index)
+                yield "task finished"
+                base.outcomes[index] = outcome
+                point.records.append(self.thread.encode(base.tasks[index], outcome))
+                self._acknowledge(base, index, outcome)
+                yield "outcome recorded"
+            outcomes = [outcome for outcome in base.outcomes if isinstance(outcome, Succeeded)]
+            if len(outcomes) < len(base.tasks):
+                return
+            yield "before merge"
+            self._merge(base, outcomes)
+            yield "committed"
+
+    def _merge(self, base: Base, outcomes: list[Succeeded]) -> None:
+        state = merge(self.plan, base.state, base.tasks, outcomes).state
+        pairs = list(zip(base.tasks, outcomes, strict=True))
+        self.thread.add(state, self._identity(), base.lineage, self.thread.points[base.seq], "loop", pairs)
+
+    def _acknowledge(self, base: Base, index: int, outcome: Outcome) -> None:
+        if isinstance(outcome, Succeeded):
+            self.succeeded.add((base.lineage, base.tasks[index].node, base.tasks[index].activation))
+
+    def _attempt(self, base: Base, index: int) -> Outcome:
+        """Do a task, or the rest of it. INV-4 and INV-8 are checked here, by position within the lineage."""
+        task, before = base.tasks[index], base.outcomes[index]
+        place = (base.lineage, task.node, task.activation)
+        assert place not in self.succeeded, f"{task} succeeded before"
+        if isinstance(before, Interrupted):
+            asked, answered = {q.call_id for q in before.questions}, set(base.answers.get(task.id, ()))
+            assert asked & answered, f"{task} was not answered"
+        self.executed += 1
+        kept = before.kept if isinstance(before, Interrupted | Failed) else None
+        if task.node == START:
+            return self._routed(base, task, kept or self._started(task), self.script.start)
+        script = self.script.node(task.node)
+        try:
+            if kept is None:
+                given = base.state.values if task.arg is MISSING else task.arg
+                value = script.act(given, self._ask(base, task, "node"), self.world.fail)
+                kept = returned(self.plan, self.plan.nodes[task.node], value, lambda: task.id)
+        except Asked as asked:
+            return Interrupted((asked.question,))
+        except ScheduledFailure as error:
+            return Failed(repr(error), error)
+        return self._routed(base, task, kept, script.router)
+
+    def _routed(self, base: Base, task: Task, kept: Returned, router: RouterScript | None) -> Outcome:
+        if router is None:
+            return Succeeded(kept.writes, kept.routes)
+        try:
+            chosen = router.choose(view(self.plan, base.state, kept.writes), self._ask(base, task, "router"))
+            self.world.fail("", f"router of {task.node}", router.fails)
+        except Asked as asked:
+            return Interrupted((asked.question,), kept)
+        except ScheduledFailure as error:
+            return Failed(repr(error), error, kept)
+        return Succeeded(kept.writes, (*kept.routes, *branch_targets(task.node, None, chosen, self.plan.nodes)))
+
+    def _ask(self, base: Base, task: Task, prefix: str) -> Callable[[Any], Any]:
+        asked: list[Any] = []
+
+        def ask(value: Any) -> Any:
+            call = f"{prefix} {len(asked)}"
+            asked.append(value)
+            answers = base.answers.get(task.id, {})
+            if call in answers:
+                return answers[call]
+            assert (base.lineage, task.node, task.activation, call) not in self.answered, f"{task} asks {call} again"
+            raise Asked(Question(question_id(task, call), call, value))
+
+        return ask
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    def look(self, error: str = "") -> Seen:
+        """Return what a user sees."""
+        base = self.thread.base(self.thread.head)
+        finished = [base.outcomes[i] for i in merge_order(base.tasks) if isinstance(base.outcomes[i], Succeeded)]
+        writes = [write for outcome in finished if isinstance(outcome, Succeeded) for write in outcome.writes]
+        pending = [t for t, o in zip(base.tasks, base.outcomes, strict=True) if not isinstance(o, Succeeded)]
+        questions = [question.value for _, question in self._open()]
+        values = dict(view(self.plan, base.state, writes))
+        history = [self._shown(point) for point in reversed(self.thread.points)]
+        return Seen(error, values, tuple(task.node for task in pending), questions, history)
+
+    def _shown(self, point: Point) -> Any:
+        base = self.thread.base(point)
+        state = base.state
+        joins = {join: tuple(sorted(arrived)) for join, arrived in state.barriers.items()}
+        tasks = [self._task(point, base, i) for i in range(len(base.tasks))]
+        next_ = tuple(task.node for task in base.tasks)
+        return (point.lineage, point.step, point.source, dict(state.values), next_, joins, tasks)
+
+    def _task(self, point: Point, base: Base, index: int) -> Any:
+        task, outcome = base.tasks[index], self.thread.outcome(point, base, index)
+        asked = [question.value for owner, question in self.thread.answerable(point) if owner.id == task.id]
+        error = outcome.text if isinstance(outcome, Failed) else None
+        result = (summary(outcome.writes) or {}) if isinstance(outcome, Succeeded) else None
+        return (task.node, task.path, error, asked, result)
+
+
+class _Answered(StepwellError):
+    """The question is answered."""
+
+    code = "interrupt_answered"
+
+
+class _Invalid(StepwellError):
+    """The edit's router did not say where to go."""
+
+    code = "invalid_update"
+
+
+def _dies(life: Life, nth: int | None) -> bool:
+    """Let a process live until its nth stop, or to its end; tell whether it died."""
+    return any(stop == nth for stop, _ in enumerate(life, start=1))
