@@ -36,7 +36,8 @@ def test_ctrl_c_exits_130_after_the_run_has_been_recorded(work: Work, answer: An
         " Go on: python -m stepwell resume "
     )
     [thread] = answer("threads")
-    assert (thread["status"], thread["error"]) == ("cancelled", "KeyboardInterrupt()")
+    assert thread["status"] == "cancelled"
+    assert thread["error"] in ("KeyboardInterrupt()", "Halted()")  # the run was at work, or held a line to be told
     done = answer("resume", f"flows.py:{graph}", "--thread", "t")
     assert done["values"]["seen"] == ["first", "hangs"]
     assert witnessed(folder).count("hangs") == 1

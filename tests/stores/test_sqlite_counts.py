@@ -1,6 +1,7 @@
 """Cost is counted, not only timed: the exact transactions, statements and bytes of each kind of write."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -8,6 +9,7 @@ from stepwell.errors import LeaseLostError, ThreadBusyError
 from stepwell.store import Store
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing.store_suite.drive import Drive, run_row, started
+from tests.stores.waiting import wait_until
 
 INPUT = len(b"input")
 
@@ -34,6 +36,15 @@ def test_a_takeover_costs_no_more(store: SqliteStore) -> None:
     before = spent(store)
     Drive(store, run_id="run-2").take_over()
     assert spent(store, before) == (1, 4, INPUT)
+
+
+def test_ending_a_dead_run_adds_one_statement(store: SqliteStore) -> None:
+    seen = Drive(store, lease_seconds=-1.0).admit()
+    claim = Drive(store, run_id="run-2").claim(seen, rows=False)
+    claim.ended = run_row(claim.thread_id, "run-1", status="failed")
+    before = spent(store)
+    store.admit(claim)
+    assert spent(store, before) == (1, 5, INPUT * 2)
 
 
 def test_a_step_is_begin_fence_checkpoint_commit(store: SqliteStore) -> None:
@@ -91,6 +102,17 @@ def test_a_group_is_one_transaction_with_a_savepoint_each(store: SqliteStore) ->
     with store._writer.lock:
         futures = [store.queue(drive.step()) for drive in drives]
     assert [future.result() for future in futures] == [None] * 4
+    assert spent(store, before)[:2] == (1, 2 + 4 * 4)
+
+
+def test_callers_that_wait_share_one_transaction(store: SqliteStore) -> None:
+    drives = [started(store, f"thread-{n}", run_id=f"run-{n}") for n in range(4)]
+    before = spent(store)
+    with ThreadPoolExecutor(4) as pool:
+        with store._writer.lock:
+            futures = [pool.submit(drive.commit) for drive in drives]
+            wait_until(lambda: len(store._writer._waiting) == 4)
+        assert [future.result() for future in futures] == [drive.last for drive in drives]
     assert spent(store, before)[:2] == (1, 2 + 4 * 4)
 
 

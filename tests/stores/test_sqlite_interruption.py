@@ -1,5 +1,6 @@
 """Ctrl-C and writes from inside a write: the thread that is hit is told, the others' commits land all the same."""
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from stepwell import points
 from stepwell.errors import StoreError
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing.store_suite.drive import everything, started
+from tests.stores.waiting import wait_until
 
 
 @pytest.fixture
@@ -52,6 +54,57 @@ def test_an_interrupted_leader_takes_nobody_along(store: SqliteStore, point: str
         assert everything(store, drive.thread_id)[1] == drive.last
     assert everything(store, "mine")[0].head_seq == (2 if point == points.DURABLE else 1)
     assert list(store.verify()) == []
+
+
+def test_an_interrupted_caller_that_waits_does_not_land_later(store: SqliteStore) -> None:
+    mine, other = started(store, "mine"), started(store, "other", run_id="run-2")
+    held, interrupted = threading.Event(), threading.Event()
+
+    def interrupt() -> None:
+        with store._writer.lock:
+            held.set()
+            wait_until(lambda: len(store._writer._waiting) == 1)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            interrupted.wait(30)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    held.wait(30)
+    with pytest.raises(KeyboardInterrupt):
+        mine.commit()
+    interrupted.set()
+    thread.join()
+    other.commit()
+    assert everything(store, "other")[1] == other.last
+    assert everything(store, "mine")[0].head_seq == 1
+    assert not store._writer._waiting
+
+
+def test_more_callers_than_a_group_holds_all_land_in_order(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stepwell.stores.sqlite.writer.LARGEST_GROUP", 3)
+    drive = started(store)
+    with store._writer.lock:
+        futures = [store.queue(drive.step()) for _ in range(8)]
+        drive.commit()  # leads all before it, in groups, on this thread
+        assert everything(store)[1] == drive.last
+    assert [future.result(timeout=30) for future in futures] == [None] * 8
+
+
+@pytest.mark.parametrize("point", [points.BEGUN, points.FENCED, points.WRITTEN])
+def test_closing_inside_a_write_is_refused(store: SqliteStore, point: str) -> None:
+    drive = started(store)
+
+    def hook(reached: str) -> None:
+        if reached == point:
+            store.close()
+
+    step = drive.step()
+    with hooked(hook), pytest.raises(StoreError, match="inside one of its own writes"):
+        store.commit(step)
+    assert everything(store)[0].head_seq == 1
+    store.commit(step)
 
 
 def test_a_write_inside_a_write_is_refused_and_does_not_land_later(store: SqliteStore) -> None:

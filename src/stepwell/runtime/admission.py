@@ -129,8 +129,22 @@ def _compose(run: Run, reader: Reader) -> Any:
     base_seq, stored_input = open_call(run, reader, place, raw, crashed)
     if base_seq is None:
         return None
+    _check_nodes(run)
     row = _run_row(run, place, crashed, base_seq, stored_input, digest)
     return _claim(run, place, row)
+
+
+def _check_nodes(run: Run) -> None:
+    """Refuse, before anything runs, to go on where nodes are planned that the graph does not have."""
+    missing = sorted({task.node for task in run.base.tasks} - run.plan.nodes.keys() - {run.plan.start.name})
+    if missing:
+        names, thread_id = ", ".join(missing), run.config.thread_id
+        told = f"Thread {thread_id} waits to run {names}, which this graph does not have. Compile the graph with it, or"
+        raise GraphMismatchError(
+            f"{told} leave it behind with update_state(config, values, as_node=...).",
+            thread_id=thread_id,
+            missing=missing,
+        )
 
 
 def _adopts(place: Place, raw: Any) -> bool:

@@ -20,7 +20,6 @@ from stepwell.runtime.scope import ExecutionInfo, Runtime, Scope
 from stepwell.superstep.begin import start_outcome
 from stepwell.superstep.merge import branch_targets, view
 from stepwell.superstep.outcome import (
-    Cancelled,
     Failed,
     Interrupted,
     Outcome,
@@ -29,6 +28,7 @@ from stepwell.superstep.outcome import (
     Route,
     Succeeded,
     returned,
+    text_of,
 )
 from stepwell.superstep.state import Base
 
@@ -105,7 +105,7 @@ class TaskRun:
         self.attempt = failed + 1
         self.first_at = first_at
         outcome = base.outcomes[index]
-        self.kept: Returned | None = outcome.kept if isinstance(outcome, Failed | Interrupted | Cancelled) else None
+        self.kept: Returned | None = None if outcome is None or isinstance(outcome, Succeeded) else outcome.kept
         if self.kept is None and self.node is run.plan.start:
             self.kept = start_outcome(run.plan, self.task.arg, self.task_id)
         self.branch = 0
@@ -249,7 +249,7 @@ class TaskRun:
     def _failed(self, error: Exception) -> Failed | Again:
         policy = next((policy for policy in self.node.retry if policy.matches(error)), None)
         if policy is None or self.attempt >= policy.max_attempts:
-            return Failed(repr(error), error, self.kept)
+            return Failed(text_of(error), error, self.kept)
         wait = self._delay(policy, error)
         self.attempt += 1
         return Again(wait, error)

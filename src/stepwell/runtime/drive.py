@@ -32,7 +32,7 @@ from stepwell.runtime.run import Run
 from stepwell.superstep import lifecycle
 from stepwell.superstep.decide import Decision, RunTasks, Stop, Wait, decide, ending, first_failure, open_questions
 from stepwell.superstep.merge import Merged, merge
-from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded
+from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded, text_of
 from stepwell.superstep.state import Base, merge_order
 
 JOIN_SECONDS = 0.05
@@ -75,8 +75,11 @@ async def _superstep_after_superstep(run: Run) -> Ending:
             run.base = following = run.ledger.advance(base, merged)
             points.reach(points.MERGED)
             decision = decide(following, run.rules)
-            await run.ledger.commit(following, *_last(run, decision, following))
-            _publish(run, following, merged)
+            if run.store is not None:
+                await _commit(run, following, decision)
+            if run.stream is not None:
+                run.stream.values(following, merged.changed)
+                run.stream.publish()
         return _ended(run, run.base, decision)
     except _FAULTS as error:
         if not run.admitted:
@@ -104,23 +107,21 @@ def _all_succeeded(base: Base) -> bool:
     return set(map(type, base.outcomes)) == {Succeeded}
 
 
-def _last(run: Run, decision: Decision, base: Base) -> tuple[str | None, str]:
-    """Return the run's last status and error, where this decision ends it."""
+async def _commit(run: Run, base: Base, decision: Decision) -> None:
+    """Make a superstep durable; with the last one, the end of the run and the release of its lease."""
     status = ending(decision, run.request.on_limit == "raise")
-    return status, repr(_out_of_steps(decision, base)) if isinstance(
-        decision, Stop
-    ) and status == lifecycle.FAILED else ""
+    if status is None:
+        await run.ledger.commit()
+    elif isinstance(decision, Stop) and status == lifecycle.FAILED:
+        await run.ledger.end(base, status, text_of(_out_of_steps(decision, base)))
+    else:
+        await run.ledger.end(base, status)
+    points.reach(points.COMMITTED)
 
 
 def _out_of_steps(stop: Stop, base: Base) -> GraphRecursionError:
     thread_id = base.identity.thread_id or "-"
     return GraphRecursionError(limit=stop.limit, thread_id=thread_id, checkpoint_id=base.checkpoint_id)
-
-
-def _publish(run: Run, base: Base, merged: Merged) -> None:
-    if run.stream is not None:
-        run.stream.values(base, merged.changed)
-        run.stream.publish()
 
 
 def _resumed(run: Run, base: Base) -> None:
@@ -202,13 +203,13 @@ async def _faulty(run: Run, base: Base, error: BaseException) -> Ending:
     """A superstep could not be merged or stored: who wrote the value at fault fails, all others keep their outcomes."""
     culprits = _culprits(run, base, error)
     for index in culprits:
-        base.outcomes[index] = Failed(repr(error), error)
+        base.outcomes[index] = Failed(text_of(error), error)
         if index not in run.ledger.unrecorded:
             run.ledger.unrecorded.append(index)
     try:
-        await run.ledger.end(base, lifecycle.FAILED, repr(error))
+        await run.ledger.end(base, lifecycle.FAILED, text_of(error))
     except UnserializableValueError:  # what a reducer made of storable writes: the thread stays where it was
-        await run.ledger.release(base, lifecycle.FAILED, repr(error))
+        await run.ledger.release(base, lifecycle.FAILED, text_of(error))
     if run.stream is not None:
         run.stream.forget()
     _explain(run, base, error, culprits[0] if culprits else None)
@@ -232,13 +233,13 @@ async def _cut_off(run: Run, base: Base, error: BaseException) -> None:
         return  # it ended before, keeps nothing, or lost the right to write
     try:
         if isinstance(error, StoreError):
-            await run.ledger.release(base, lifecycle.FAILED, repr(error))
+            await run.ledger.release(base, lifecycle.FAILED, text_of(error))
             return
         for index, outcome in enumerate(base.outcomes):
             if outcome is None:
-                base.outcomes[index] = Cancelled(repr(error))
+                base.outcomes[index] = Cancelled(text_of(error))
                 run.ledger.unrecorded.append(index)
-        await run.ledger.end(base, lifecycle.CANCELLED, repr(error))
+        await run.ledger.end(base, lifecycle.CANCELLED, text_of(error))
     except StoreError as second:
         error.add_note(f"The end of the run could not be recorded: {second}")
     _explain(run, base, error, None)

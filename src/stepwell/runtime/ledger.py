@@ -28,7 +28,7 @@ from stepwell.store import (
 from stepwell.superstep import body as layout
 from stepwell.superstep import lifecycle
 from stepwell.superstep.merge import Merged
-from stepwell.superstep.outcome import Failed, Interrupted, Outcome, Succeeded
+from stepwell.superstep.outcome import Failed, Interrupted, Outcome, Succeeded, text_of
 from stepwell.superstep.state import Base, Identity, State, Task
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ class Ledger:
         """
         state, changed = merged
         run = self.run
-        identity = base.identity.following(run.ids.new(), run.plan.version)
         if run.store is None:
-            return Base(state, identity)
+            return Base(state, base.identity.following(f"{run.run_id}:{state.step}", run.plan.version))
+        identity = base.identity.following(run.ids.new(), run.plan.version)
         done: list[Succeeded] = base.outcomes  # type: ignore[assignment]  # or there would be nothing to advance to
         if self.recorded:
             sources = [layout.Source(task, done[i], self.recorded.get(i)) for i, task in enumerate(base.tasks)]
@@ -192,15 +192,10 @@ class Ledger:
             state = state._replace(values=encoded.values)
         return Base(state, identity, draft.lineage, seq, row.digest)
 
-    async def commit(self, base: Base, ended: str | None, error: str = "") -> None:
-        """Make the staged checkpoint durable as the mode says; `ended` is the run's last status, if this ends it."""
-        if self.run.store is None:
-            return
-        if ended is not None:
-            await self.end(base, ended, error)
-        elif self.staged:
+    async def commit(self) -> None:
+        """Make the staged checkpoint durable as the mode says; in `exit` mode nothing is staged yet."""
+        if self.staged:
             await self._write(self._commit(lifecycle.RUNNING, None))
-        points.reach(points.COMMITTED)
 
     # -- records on the base -----------------------------------------------------------------------------------------
 
@@ -221,7 +216,7 @@ class Ledger:
         if self.run.store is None or self.run.durability == "exit":
             return
         self.add_record(
-            base, task_id, lifecycle.ATTEMPT, layout.encode_attempt(repr(error), attempts, first_at, next_at)
+            base, task_id, lifecycle.ATTEMPT, layout.encode_attempt(text_of(error), attempts, first_at, next_at)
         )
         await self._write(self._commit(lifecycle.RUNNING, None))
 
@@ -269,7 +264,7 @@ class Ledger:
             try:
                 kind, body = self._encode(task, outcome)
             except UnserializableValueError as error:
-                outcome = base.outcomes[index] = Failed(repr(error), error)
+                outcome = base.outcomes[index] = Failed(text_of(error), error)
                 kind, body = self._encode(task, outcome)
             record = self.add_record(base, task.id, kind, body)
             if kind == lifecycle.SUCCEEDED:

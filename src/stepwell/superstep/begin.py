@@ -14,7 +14,7 @@ from stepwell.errors import InvalidUpdateError
 from stepwell.graph.types import END, MISSING, START, Command, Send
 from stepwell.plan.tables import Plan
 from stepwell.superstep.merge import Merged, Routed, merge, route
-from stepwell.superstep.outcome import Returned, Route, Succeeded, goto_of, returned, update_items
+from stepwell.superstep.outcome import Returned, Route, Succeeded, check_jumps, goto_of, returned, update_items
 from stepwell.superstep.state import Base, Identity, Planned, State, Task
 
 NOTHING_STEP = -2
@@ -64,7 +64,9 @@ def commanded(plan: Plan, base: Base, command: Command[Any], identity: Identity)
     made = returned(plan, plan.start, Command(update=command.update), lambda: f"command:{identity.checkpoint_id}")
     source = Task(Planned(START), base.state.activations.get(START, 0), identity)
     merged = merge(plan, base.state, [source], [Succeeded(made.writes, ())])
-    planned, barriers, deferred = _with_jumps(plan, base.state, goto_of(command))
+    jumps = goto_of(command)
+    check_jumps(plan, "The command", jumps)
+    planned, barriers, deferred = _with_jumps(plan, base.state, jumps)
     state = merged.state._replace(
         next=planned,
         barriers=barriers,

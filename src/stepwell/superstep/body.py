@@ -120,7 +120,7 @@ def _outcomes(codec: Codec, plan: Plan, sources: Sequence[Source]) -> tuple[list
             stored.append((task.node, task.index, task.activation, record_seq))
             continue
         writes = encode_writes(codec, plan, task.node, outcome.writes)
-        stored.append((task.node, task.index, task.activation, writes, encode_routes(codec, outcome.routes)))
+        stored.append((task.node, task.index, task.activation, writes, encode_routes(codec, task.node, outcome.routes)))
         for j, (key, data) in enumerate(writes):
             if key in places:
                 repeated.add(key)
@@ -162,14 +162,18 @@ def encode_writes(codec: Codec, plan: Plan, node: str, writes: Sequence[Write]) 
         raise blame(error, (node,)) from None
 
 
-def encode_routes(codec: Codec, routes: Sequence[Route]) -> list[Any]:
-    """Return routes as names and [node, bytes, timeout] sends."""
-    return [
-        route
-        if isinstance(route, str)
-        else [route.node, codec.dumps(route.arg, f"Send to {route.node}"), route.timeout]
-        for route in routes
-    ]
+def encode_routes(codec: Codec, node: str, routes: Sequence[Route]) -> list[Any]:
+    """Return the routes of a node as names and [node, bytes, timeout] sends."""
+    try:
+        return [_route(codec, route) for route in routes]
+    except UnserializableValueError as error:
+        raise blame(error, (node,)) from None
+
+
+def _route(codec: Codec, route: Route) -> Any:
+    if isinstance(route, str):
+        return route
+    return (route.node, codec.dumps(route.arg, f"Send to {route.node}"), route.timeout)
 
 
 @contextmanager
@@ -263,7 +267,7 @@ def decode_writes(codec: Codec, writes: Sequence[Any]) -> tuple[Write, ...]:
 
 def encode_succeeded(codec: Codec, plan: Plan, task: Task, outcome: Succeeded) -> bytes:
     writes = encode_writes(codec, plan, task.node, outcome.writes)
-    return _packb([FORMAT, writes, encode_routes(codec, outcome.routes)])
+    return _packb([FORMAT, writes, encode_routes(codec, task.node, outcome.routes)])
 
 
 def stored_copy(codec: Codec, plan: Plan, task: Task, outcome: Succeeded) -> Succeeded:
@@ -303,7 +307,7 @@ def encode_attempt(text: str, attempts: int, first_at: int, next_at: int) -> byt
 def _encode_kept(codec: Codec, plan: Plan, task: Task, kept: Returned | None) -> Any:
     if kept is None:
         return None
-    return [encode_writes(codec, plan, task.node, kept.writes), encode_routes(codec, kept.routes)]
+    return [encode_writes(codec, plan, task.node, kept.writes), encode_routes(codec, task.node, kept.routes)]
 
 
 def _decode_kept(codec: Codec, kept: Any) -> Returned | None:

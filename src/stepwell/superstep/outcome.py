@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from stepwell.errors import InvalidUpdateError
-from stepwell.graph.types import Command, Send
+from stepwell.graph.types import END, Command, Send
 from stepwell.graph.updates import items_of
 from stepwell.ids import structural_hash
 from stepwell.plan.tables import NodePlan, Plan
@@ -67,6 +67,19 @@ class Cancelled(NamedTuple):
     kept: Returned | None = None
 
 
+LONGEST_TEXT = 10_000
+"""Characters of an error that are stored."""
+
+
+def text_of(error: BaseException) -> str:
+    """Return the exception as it is stored: its repr, cut where it is very long."""
+    try:
+        text = repr(error)
+    except Exception:
+        text = f"{type(error).__name__}(<its repr raised>)"
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text)} characters)"
+
+
 Outcome = Succeeded | Failed | Interrupted | Cancelled
 
 
@@ -82,6 +95,8 @@ def returned(plan: Plan, table: NodePlan, value: Any, task_id: Callable[[], str]
     else:
         for part in _parts(value):
             _add_part(plan, part, writes, jumps)
+    if jumps:
+        check_jumps(plan, f"Node {table.name!r}", jumps)
     edges = () if jumps and table.goto_replaces else table.edges
     routes = (*jumps, *edges) if jumps else edges
     return Returned(_with_ids(plan, writes, task_id) if plan.inventive else tuple(writes), routes)
@@ -134,6 +149,18 @@ def goto_of(command: Command[Any]) -> list[Route]:
     goto = command.goto
     targets = [goto] if isinstance(goto, str | Send) else list(goto)
     return [target if isinstance(target, Send) else str(target) for target in targets]
+
+
+def check_jumps(plan: Plan, who: str, jumps: Iterable[Route]) -> None:
+    """Raise InvalidUpdateError where a jump leads to no node."""
+    for jump in jumps:
+        name = jump.node if isinstance(jump, Send) else jump
+        if name == END and isinstance(jump, Send):
+            raise InvalidUpdateError("Cannot send a packet to the END node", reason="Send(END)", target=name)
+        if name != END and name not in plan.nodes:
+            raise InvalidUpdateError(
+                f"{who} jumps to {name!r}, which is not a node", reason="unknown node", target=name
+            )
 
 
 def _with_ids(plan: Plan, writes: list[Write], task_id: Callable[[], str]) -> tuple[Write, ...]:

@@ -79,6 +79,9 @@ class Writer:
 
     def close(self, reason: str) -> None:
         """Write and answer what is queued, then close the connection."""
+        with self.lock:
+            if self._leading:
+                raise StoreError("The store was closed inside one of its own writes. Close it when that is done.")
         self._drain()
         with self.lock:
             if self._closed is not None:

@@ -13,7 +13,7 @@ Each call of the factory returns a store on the same database. A backend that se
 `pytest.register_assert_rewrite("stepwell.testing.store_suite")` first, in a conftest, for readable failures.
 """
 
-from stepwell.testing.store_suite.admission import TestAdmission
+from stepwell.testing.store_suite.admission import TestAdmission, TestEndedRun
 from stepwell.testing.store_suite.fence import TestFence, TestLease
 from stepwell.testing.store_suite.fixtures import clock, store
 from stepwell.testing.store_suite.group import TestGroupCommit, TestOrder
@@ -24,6 +24,7 @@ from stepwell.testing.store_suite.reading import TestReading, TestRuns
 __all__ = [
     "TestAdmission",
     "TestAtomicity",
+    "TestEndedRun",
     "TestFence",
     "TestGroupCommit",
     "TestHistory",

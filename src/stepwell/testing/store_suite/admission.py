@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from stepwell import points
 from stepwell.errors import RunConflictError, ThreadBusyError
-from stepwell.store import Store
+from stepwell.store import Claim, Store
 from stepwell.testing.clock import FakeClock
-from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
+from stepwell.testing.crash import SimulatedCrash, crash_at
+from stepwell.testing.store_suite.drive import THREAD, Drive, everything, run_row, started
 
 
 class TestAdmission:
@@ -104,3 +106,88 @@ class TestAdmission:
         drive.commit()
         with store.reading() as reader:
             assert len(reader.runs(THREAD)) == 1
+
+
+class TestEndedRun:
+    """INV-1, INV-2: the run of a dead process ends in the transaction that takes its thread, or not at all."""
+
+    def test_the_dead_run_ends_with_the_claim(self, store: Store, clock: FakeClock) -> None:
+        started(store)
+        clock.advance(31.0)
+        claim = ending_the_first(store)
+        transactions = store.counts.transactions
+        row = store.admit(claim)
+        assert store.counts.transactions - transactions == 1
+        assert row is not None
+        assert (row.epoch, row.run_id) == (2, "run-2")
+        with store.reading() as reader:
+            assert reader.run("run-1") == claim.ended
+            assert reader.run("run-2") == claim.run
+            assert [run.run_id for run in reader.runs(THREAD)] == ["run-2", "run-1"]
+        assert list(store.verify()) == []
+
+    def test_it_ends_with_an_edit_too(self, store: Store, clock: FakeClock) -> None:
+        started(store)
+        clock.advance(31.0)
+        claim = ending_the_first(store)
+        claim.run = claim.lease_seconds = None
+        assert store.admit(claim) is not None
+        with store.reading() as reader:
+            assert reader.runs(THREAD) == [claim.ended]
+
+    def test_it_does_not_end_where_the_thread_is_busy(self, store: Store) -> None:
+        started(store)
+        before = everything(store)
+        with pytest.raises(ThreadBusyError):
+            store.admit(ending_the_first(store))
+        assert everything(store) == before
+
+    def test_it_does_not_end_where_the_claim_is_stale(self, store: Store, clock: FakeClock) -> None:
+        started(store)
+        claim = ending_the_first(store)
+        clock.advance(31.0)
+        Drive(store).take_over()
+        before = everything(store)
+        assert store.admit(claim) is None
+        assert everything(store) == before
+
+    def test_it_does_not_end_where_the_claimed_run_is_of_another_thread(self, store: Store, clock: FakeClock) -> None:
+        started(store)
+        started(store, "other", run_id="run-2")
+        clock.advance(31.0)
+        before = everything(store)
+        with pytest.raises(RunConflictError):
+            store.admit(ending_the_first(store))
+        assert everything(store) == before
+
+    def test_an_ended_run_of_another_thread_refuses_the_claim(self, store: Store, clock: FakeClock) -> None:
+        started(store)
+        started(store, "other", run_id="run-3")
+        clock.advance(31.0)
+        before = everything(store), everything(store, "other")
+        claim = ending_the_first(store)
+        claim.ended = run_row("other", "run-3", status="failed")
+        with pytest.raises(ValueError, match="other"):
+            store.admit(claim)
+        claim.ended = run_row(THREAD, "run-3", status="failed")
+        with pytest.raises(RunConflictError):
+            store.admit(claim)
+        assert (everything(store), everything(store, "other")) == before
+
+    @pytest.mark.parametrize("point", [points.BEGUN, points.FENCED, points.WRITTEN])
+    def test_it_does_not_end_where_the_claim_crashes(self, store: Store, clock: FakeClock, point: str) -> None:
+        started(store)
+        clock.advance(31.0)
+        before = everything(store)
+        with crash_at(point), pytest.raises(SimulatedCrash):
+            store.admit(ending_the_first(store))
+        assert everything(store) == before
+
+
+def ending_the_first(store: Store) -> Claim:
+    """Return run 2's claim of the thread as it is now, which ends run 1."""
+    with store.reading() as reader:
+        seen = reader.thread(THREAD)
+    claim = Drive(store, run_id="run-2").claim(seen, rows=False)
+    claim.ended = run_row(THREAD, "run-1", status="failed", finished_at=2, error="its process died")
+    return claim
