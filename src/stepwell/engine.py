@@ -7,7 +7,7 @@ does is the runtime's; nothing is decided here.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from stepwell.clock import SystemClock
 from stepwell.codec import Codec, Registry, register_type
@@ -30,10 +30,28 @@ from stepwell.worker.lease import LeaseKeeper
 if TYPE_CHECKING:
     from stepwell.runtime.async_driver import AsyncPort
 
-Durability = Literal["sync", "async", "exit"]
-OnPending = Literal["raise", "discard", "finish"]
 Config = Mapping[str, Any] | None
 StreamMode = str | Sequence[str]
+Keys = str | Sequence[str] | None
+Breakpoints = Sequence[str] | Literal["*"] | None
+
+
+class RunOptions(TypedDict, total=False):
+    """What every way to run a graph takes beside its input and config."""
+
+    context: Any
+    """What nodes get as `runtime.context`; a dict becomes the graph's context schema."""
+    interrupt_before: Breakpoints
+    interrupt_after: Breakpoints
+    """Nodes to pause at, instead of those the graph was compiled with; "*" for all."""
+    durability: Literal["sync", "async", "exit"] | None
+    """When supersteps become durable; "sync" unless given."""
+    on_pending: Literal["raise", "discard", "finish"] | None
+    """What a new input does with unfinished work; raise over open questions and discard otherwise, unless given."""
+    on_limit: Literal["raise", "stop"]
+    """Whether a step limit raises, or returns the state reached."""
+    thread_step_limit: int | None
+    """Bounds the steps of the thread's whole history, where the config's `recursion_limit` bounds this run."""
 
 
 class CompiledGraph:
@@ -69,49 +87,35 @@ class CompiledGraph:
         input: Any,
         config: Config = None,
         *,
-        context: Any = None,
         stream_mode: StreamMode = "values",
-        output_keys: str | Sequence[str] | None = None,
-        interrupt_before: Sequence[str] | Literal["*"] | None = None,
-        interrupt_after: Sequence[str] | Literal["*"] | None = None,
-        durability: Durability | None = None,
-        on_pending: OnPending | None = None,
-        on_limit: Literal["raise", "stop"] = "raise",
-        thread_step_limit: int | None = None,
+        output_keys: Keys = None,
+        **options: Unpack[RunOptions],
     ) -> Any:
         """Run to the end or to a pause and return the state's values, with `__interrupt__` where questions are open.
 
-        `input` is a new input, `None` to continue, or a `Command`. On return everything is durable as `durability` says
-        ("sync" unless given). Works inside a running event loop too. With another `stream_mode`, the list of chunks.
-
-        `on_pending` says what a new input does with unfinished work. At a step limit, `on_limit="stop"` returns the
-        state reached instead of raising; `thread_step_limit` bounds the thread's whole history, where the config's
-        `recursion_limit` bounds this run.
+        `input` is a new input, `None` to continue, or a `Command`; `options` are those of `RunOptions`. On return
+        everything is durable as `durability` says. Works inside a running event loop too. With another `stream_mode`,
+        the list of chunks.
         """
         if stream_mode != "values":
-            return list(self.stream(**_arguments(locals())))
-        run = self._run(**_arguments(locals(), drop="stream_mode"))
-        return self._result(run, self._drive_sync(run), output_keys)
+            return list(self.stream(input, config, stream_mode=stream_mode, output_keys=output_keys, **options))
+        run = self._run(input, config, **options)
+        return self._result(run, drive_sync(drive(run), _sync_port(run)), output_keys)
 
     async def ainvoke(
         self,
         input: Any,
         config: Config = None,
         *,
-        context: Any = None,
         stream_mode: StreamMode = "values",
-        output_keys: str | Sequence[str] | None = None,
-        interrupt_before: Sequence[str] | Literal["*"] | None = None,
-        interrupt_after: Sequence[str] | Literal["*"] | None = None,
-        durability: Durability | None = None,
-        on_pending: OnPending | None = None,
-        on_limit: Literal["raise", "stop"] = "raise",
-        thread_step_limit: int | None = None,
+        output_keys: Keys = None,
+        **options: Unpack[RunOptions],
     ) -> Any:
         """Do as `invoke`, on this event loop."""
         if stream_mode != "values":
-            return [chunk async for chunk in self.astream(**_arguments(locals()))]
-        run = self._run(**_arguments(locals(), drop="stream_mode"))
+            chunks = self.astream(input, config, stream_mode=stream_mode, output_keys=output_keys, **options)
+            return [chunk async for chunk in chunks]
+        run = self._run(input, config, **options)
         return self._result(run, await self._drive_async(run), output_keys)
 
     def stream(
@@ -119,21 +123,15 @@ class CompiledGraph:
         input: Any,
         config: Config = None,
         *,
-        context: Any = None,
         stream_mode: StreamMode = "updates",
-        output_keys: str | Sequence[str] | None = None,
-        interrupt_before: Sequence[str] | Literal["*"] | None = None,
-        interrupt_after: Sequence[str] | Literal["*"] | None = None,
-        durability: Durability | None = None,
-        on_pending: OnPending | None = None,
-        on_limit: Literal["raise", "stop"] = "raise",
-        thread_step_limit: int | None = None,
+        output_keys: Keys = None,
+        **options: Unpack[RunOptions],
     ) -> Iterator[Any]:
         """Run as far as the consumer pulls, yielding chunks of the modes asked for ((mode, chunk) for a list of modes).
 
         Closing or dropping the iterator stops the run: it is recorded, finished tasks are kept, the thread is freed.
         """
-        run = self._run(**_arguments(locals()))
+        run = self._run(input, config, Stream(stream_mode, self.plan, output_keys), **options)
         return stream_sync(lambda: drive(run), _sync_port(run))
 
     async def astream(
@@ -141,20 +139,14 @@ class CompiledGraph:
         input: Any,
         config: Config = None,
         *,
-        context: Any = None,
         stream_mode: StreamMode = "updates",
-        output_keys: str | Sequence[str] | None = None,
-        interrupt_before: Sequence[str] | Literal["*"] | None = None,
-        interrupt_after: Sequence[str] | Literal["*"] | None = None,
-        durability: Durability | None = None,
-        on_pending: OnPending | None = None,
-        on_limit: Literal["raise", "stop"] = "raise",
-        thread_step_limit: int | None = None,
+        output_keys: Keys = None,
+        **options: Unpack[RunOptions],
     ) -> AsyncIterator[Any]:
         """Do as `stream`, on this event loop."""
         from stepwell.runtime.async_driver import stream_async
 
-        run = self._run(**_arguments(locals(), drop="stream_async"))
+        run = self._run(input, config, Stream(stream_mode, self.plan, output_keys), **options)
         chunks = stream_async(lambda: drive(run), _async_port(run))
         try:
             async for chunk in chunks:
@@ -162,14 +154,14 @@ class CompiledGraph:
         finally:
             await chunks.aclose()  # type: ignore[attr-defined]
 
-    def retry(self, config: Config, *, durability: Durability | None = None, context: Any = None) -> Any:
+    def retry(self, config: Config, **options: Unpack[RunOptions]) -> Any:
         """Run what failed again, and only what is missing. NothingToRetryError where nothing failed."""
-        run = self._run(None, config, retry_only=True, durability=durability, context=context)
-        return self._result(run, self._drive_sync(run), None)
+        run = self._run(None, config, retry_only=True, **options)
+        return self._result(run, drive_sync(drive(run), _sync_port(run)), None)
 
-    async def aretry(self, config: Config, *, durability: Durability | None = None, context: Any = None) -> Any:
+    async def aretry(self, config: Config, **options: Unpack[RunOptions]) -> Any:
         """Do as `retry`, on this event loop."""
-        run = self._run(None, config, retry_only=True, durability=durability, context=context)
+        run = self._run(None, config, retry_only=True, **options)
         return self._result(run, await self._drive_async(run), None)
 
     # -- looking ------------------------------------------------------------------------------------------------------
@@ -263,38 +255,25 @@ class CompiledGraph:
     def _run(
         self,
         input: Any,
-        config: Config = None,
+        config: Config,
+        stream: Stream | None = None,
         *,
-        context: Any = None,
-        stream_mode: StreamMode | None = None,
-        output_keys: str | Sequence[str] | None = None,
-        interrupt_before: Sequence[str] | Literal["*"] | None = None,
-        interrupt_after: Sequence[str] | Literal["*"] | None = None,
-        durability: Durability | None = None,
-        on_pending: OnPending | None = None,
-        on_limit: Literal["raise", "stop"] = "raise",
-        thread_step_limit: int | None = None,
         retry_only: bool = False,
+        **options: Unpack[RunOptions],
     ) -> Run:
-        if durability is not None and durability not in DURABILITIES:
-            raise InvalidConfigError(reason=f"durability is one of {', '.join(DURABILITIES)}, not {durability!r}")
-        if on_pending not in (None, "raise", "discard", "finish"):
-            raise InvalidConfigError(reason=f'on_pending is "raise", "discard" or "finish", not {on_pending!r}')
-        if on_limit not in ("raise", "stop") or (thread_step_limit is not None and thread_step_limit < 1):
-            raise InvalidConfigError(reason='on_limit is "raise" or "stop", thread_step_limit at least 1')
+        _check(options)
         request = Request(
             input,
             parse_config(config, self._config) if self._config else parse_config(config),
-            durability=durability or "sync",
-            context=coerce_context(self.plan.context, context),
-            before=self._breakpoints(interrupt_before, self.plan.interrupt_before),
-            after=self._breakpoints(interrupt_after, self.plan.interrupt_after),
-            on_pending=on_pending,
-            on_limit=on_limit,
-            thread_step_limit=thread_step_limit,
+            durability=options.get("durability") or "sync",
+            context=coerce_context(self.plan.context, options.get("context")),
+            before=self._breakpoints(options.get("interrupt_before"), self.plan.interrupt_before),
+            after=self._breakpoints(options.get("interrupt_after"), self.plan.interrupt_after),
+            on_pending=options.get("on_pending"),
+            on_limit=options.get("on_limit") or "raise",
+            thread_step_limit=options.get("thread_step_limit"),
             retry_only=retry_only,
         )
-        stream = Stream(stream_mode, self.plan, output_keys) if stream_mode is not None else None
         return self._new_run(request, stream)
 
     def _new_run(self, request: Request, stream: Stream | None = None) -> Run:
@@ -328,9 +307,6 @@ class CompiledGraph:
     def _editing(self, config: Config, operation: str) -> Run:
         return self._new_run(Request(None, self._addressed(config, operation)))
 
-    def _drive_sync(self, run: Run) -> Ending:
-        return drive_sync(drive(run), _sync_port(run))
-
     async def _drive_async(self, run: Run) -> Ending:
         from stepwell.runtime.async_driver import drive_async
 
@@ -358,9 +334,21 @@ _CLOCK = SystemClock()
 _IDS = TimeOrderedIds()
 
 
-def _arguments(given: dict[str, Any], drop: str = "") -> dict[str, Any]:
-    """Return a method's own keyword arguments, to hand on."""
-    return {key: value for key, value in given.items() if key not in ("self", drop)}
+def _check(options: RunOptions) -> None:
+    """Refuse an option nobody knows, and a value that is none of its choices, before anything is read."""
+    unknown = options.keys() - RunOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown options {', '.join(sorted(unknown))}; known: {', '.join(RunOptions.__annotations__)}")
+    for name, choices in _CHOICES.items():
+        value = options.get(name)
+        if value is not None and value not in choices:
+            raise InvalidConfigError(reason=f"{name} is one of {', '.join(choices)}, not {value!r}", key=name)
+    limit = options.get("thread_step_limit")
+    if limit is not None and limit < 1:
+        raise InvalidConfigError(reason=f"thread_step_limit is at least 1, not {limit}", key="thread_step_limit")
+
+
+_CHOICES = {"durability": DURABILITIES, "on_pending": ("raise", "discard", "finish"), "on_limit": ("raise", "stop")}
 
 
 def _sync_port(run: Run) -> SyncPort:

@@ -93,4 +93,4 @@ def test_what_is_no_graph_is_said_to_be_none(folder: Path, target: str, code: st
 def test_a_module_that_cannot_be_imported_is_one_line_and_exit_2(call: Call, folder: Path) -> None:
     write(folder / "wf_raises.py", "raise ValueError('two\\nlines')")
     result = call("run", "wf_raises:graph", "--thread", "t", status=2)
-    assert result.stderr == "error[import_failed]: Importing wf_raises raised ValueError: two lines\n"
+    assert result.stderr == "error[import_failed]: Importing wf_raises raised ValueError: two lines.\n"

@@ -49,4 +49,12 @@ def test_a_damaged_row_is_refused_by_what_reads_it_and_by_nothing_else(call: Cal
 def test_what_is_no_database_is_said_to_be_none(call: Call, folder: Path) -> None:
     (folder / "stepwell.db").write_text("Dear diary, " * 100)
     result = call("verify", status=6)
-    assert result.stderr == "error[unsupported_storage]: 'stepwell.db' is not a SQLite database.\n"
+    assert result.stderr.startswith("error[unsupported_storage]: 'stepwell.db' is not a SQLite database.")
+
+
+def test_a_database_whose_tables_cannot_be_read_is_corrupt(call: Call, database: Path) -> None:
+    flip(database, b"CREATE TABLE records")
+    for words in (["verify"], ["threads"], ["show", "t"]):
+        result = call(*words, status=5)
+        assert result.stderr.startswith("error[corrupt_record]: ")
+        assert result.stderr.count("\n") == 1

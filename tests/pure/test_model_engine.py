@@ -156,8 +156,8 @@ FAULTS: dict[str, tuple[str, list[Step]]] = {
         "deferred", [Step(Begin("x"), broken=frozenset("b")), Step(Redirect("y", 1), broken=frozenset("b"))],
     ),
     "an old id is mapped by position after an edit at an older checkpoint": (
-        "question", [Step(Begin("x")), Step(Edit(0, 0, "y")), Step(Edit(1, 0, "z")), Step(Continue())]
-        + [Step(ReplyByOldId(0, "yes"))],
+        "question",
+        [Step(Begin("x")), *(Step(Edit(back, 0, "y")) for back in (0, 1)), Step(Continue()), Step(ReplyByOldId(0, "yes"))],
     ),
     "an unfinished superstep shows its values in merge order": (
         "sends, a pull and a question", [Step(Begin("x")), Step(Reply(0, "yes"))],

@@ -1,104 +1,125 @@
-"""A process that drives a thread: what the tests of several processes start. Told what to do by its arguments.
+"""Processes that drive a thread: what the tests of several processes start, and what each kind of them does.
 
-It prints a line per thing done, so that a test knows without waiting blindly what has happened.
+A process is forked, since starting an interpreter for each takes longer than the tests. It opens a store of its own,
+and tells a line per thing done, so that a test knows without waiting blindly what has happened.
 """
 
+import multiprocessing
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 from stepwell.stores.sqlite import SqliteStore
-from stepwell.testing import arm_from_environment
+from stepwell.testing.crash import VARIABLE, arm_from_environment
 from stepwell.testing.store_suite.drive import Drive, started
 
-Start = Callable[..., subprocess.Popen[str]]
-ROOT = Path(__file__).parents[2]
+Start = Callable[..., "Process"]
+LONGEST_SECONDS = 100
+"""A process ends itself after this: a test that failed leaves nothing behind."""
 
 
-def start_process(*arguments: str, crash_at: str = "") -> subprocess.Popen[str]:
-    """Start this file as a process of its own."""
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-        "STEPWELL_CRASH_AT": crash_at,
-    }
-    command = [sys.executable, "-m", "tests.stores.process", *arguments]
-    return subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+class Process:
+    """A process that does one of the things below. `crash_at` is a point and which reach of it kills the process."""
+
+    def __init__(self, act: Callable[..., None], *arguments: Any, crash_at: str = "") -> None:
+        fork = multiprocessing.get_context("fork")
+        self._mine, theirs = fork.Pipe()
+        self._process = fork.Process(target=_act, args=(theirs, crash_at, act, arguments))
+        self._process.start()
+        theirs.close()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+
+    def told(self) -> str:
+        """Return the next line the process tells; "" once it has ended."""
+        try:
+            return str(self._mine.recv())
+        except EOFError:
+            return ""
+
+    def lines(self) -> Iterator[str]:
+        """Return all lines it tells until it ends."""
+        return iter(self.told, "")
+
+    def tell(self, line: str) -> None:
+        """Let the process read a line."""
+        self._mine.send(line)
+
+    def wait(self) -> int | None:
+        """Wait for its end; return its exit code, -9 where it was killed."""
+        self._process.join()
+        return self._process.exitcode
+
+    def ended(self) -> bool:
+        return self._process.exitcode is not None
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def close(self) -> None:
+        """Make sure that it is gone."""
+        self.kill()
+        self.wait()
+        self._mine.close()
 
 
-def told(process: subprocess.Popen[str]) -> str:
-    """Return the next line the process prints; "" once it has ended."""
-    assert process.stdout is not None
-    return process.stdout.readline().strip()
+def _act(parent: Connection, crash_at: str, act: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(LONGEST_SECONDS)
+    os.environ[VARIABLE] = crash_at
+    arm_from_environment()
+    act(parent, *arguments)
 
 
-def tell(process: subprocess.Popen[str], line: str) -> None:
-    """Let the process read a line."""
-    assert process.stdin is not None
-    process.stdin.write(line + "\n")
-    process.stdin.flush()
-
-
-def say(line: str) -> None:
-    print(line, flush=True)
-
-
-def steps(path: str, count: str) -> None:
+def steps(parent: Connection, path: Path, count: int) -> None:
     """Admit a thread and commit steps with two records each."""
     store = SqliteStore(path)
     drive = started(store)
-    say("admitted")
-    for _ in range(int(count)):
+    parent.send("admitted")
+    for _ in range(count):
         drive.commit(records=2)
-        say(f"committed {drive.seq}")
+        parent.send(f"committed {drive.seq}")
     store.close()
 
 
-def queued(path: str, count: str) -> None:
+def queued(parent: Connection, path: Path, count: int) -> None:
     """Admit a thread and queue steps, some in one group."""
     store = SqliteStore(path)
     drive = started(store)
-    say("admitted")
-    futures = [(store.queue(drive.step(records=2)), drive.seq) for _ in range(int(count))]
+    parent.send("admitted")
+    futures = [(store.queue(drive.step(records=2)), drive.seq) for _ in range(count)]
     for future, seq in futures:
         future.result()
-        say(f"committed {seq}")
+        parent.send(f"committed {seq}")
     store.close()
 
 
-def late(path: str) -> None:
+def late(parent: Connection, path: Path) -> None:
     """Admit a thread, hold it, and commit when told to."""
     store = SqliteStore(path)
     drive = started(store)
-    say("admitted")
-    sys.stdin.readline()
+    parent.send("admitted")
+    parent.recv()
     try:
         drive.commit(records=1)
-        say("committed")
+        parent.send("committed")
     except Exception as error:
-        say(type(error).__name__)
-    say(f"renewed {store.renew(drive.thread_id, drive.run_id, drive.epoch, 30.0)}")
+        parent.send(type(error).__name__)
+    parent.send(f"renewed {store.renew(drive.thread_id, drive.run_id, drive.epoch, 30.0)}")
     store.close()
 
 
-def many(path: str, name: str, count: str) -> None:
+def many(parent: Connection, path: Path, name: str, count: int) -> None:
     """Wait for a line, then commit steps of a thread of its own."""
+    parent.send("ready")
+    parent.recv()
     store = SqliteStore(path)
-    say("ready")
-    sys.stdin.readline()
     drive = Drive(store, f"thread-{name}", run_id=f"run-{name}")
     drive.admit()
-    for _ in range(int(count)):
+    for _ in range(count):
         drive.commit()
     store.close()
-    say(f"done {drive.seq}")
-
-
-if __name__ == "__main__":
-    signal.alarm(100)  # a test that failed leaves nothing behind
-    arm_from_environment()
-    {"steps": steps, "queued": queued, "late": late, "many": many}[sys.argv[1]](*sys.argv[2:])  # type: ignore[operator]
+    parent.send(f"done {drive.seq}")

@@ -80,9 +80,7 @@ def test_an_interrupted_caller_that_waits_does_not_land_later(store: SqliteStore
     assert not store._writer._waiting
 
 
-def test_more_callers_than_a_group_holds_all_land_in_order(
-    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_callers_than_a_group_holds_all_land_in_order(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stepwell.stores.sqlite.writer.LARGEST_GROUP", 3)
     drive = started(store)
     with store._writer.lock:

@@ -5,6 +5,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -156,6 +157,10 @@ class Waiting:
         self.store = SqliteStore(path, synchronous=synchronous, vfs=self.disk.name)
         self.drives = [started(self.store, thread_id, run_id=f"run of {thread_id}") for thread_id in THREADS]
         self.drives[0].commit()  # the first one behind an empty log syncs its header too
+        self.look()
+
+    def look(self) -> None:
+        """Count from here on."""
         self._before = self._now()
 
     def _now(self) -> tuple[int, int]:
@@ -164,7 +169,8 @@ class Waiting:
 
     def spent(self) -> int:
         """Return how many syncs there were since the last look; the store and the disk must agree."""
-        before, self._before = self._before, self._now()
+        before = self._before
+        self.look()
         told, done = self._before[0] - before[0], self._before[1] - before[1]
         assert told == done
         return told
@@ -221,13 +227,35 @@ def test_a_group_waits_once_for_all_if_one_of_it_has_to(waiting: Waiting) -> Non
     assert waiting.group(unflushed(one), unflushed(other), unflushed(one)) == 0
 
 
-def test_after_a_failed_flush_the_next_commit_chooses_anew(waiting: Waiting) -> None:
+def test_a_reopened_file_is_waited_for_again(waiting: Waiting) -> None:
     drive = waiting.drives[0]
     waiting.store.commit(unflushed(drive))
-    waiting.store.before_fork()  # closes the file; the next write opens it with the disk's guarantee again
+    waiting.store.before_fork()  # closes the file; the next write opens it
     waiting.store.after_fork_in_parent()
     drive.commit()
-    waiting.spent()
+    waiting.look()
+    waiting.store.commit(unflushed(drive))
+    assert waiting.spent() == 0
+    drive.commit()
+    assert waiting.spent() == 1
+
+
+def test_an_interruption_while_the_disk_is_chosen_leaves_no_commit_unflushed(waiting: Waiting) -> None:
+    drive, transactions = waiting.drives[0], waiting.store._writer.transactions
+    execute = transactions._execute
+
+    def interrupted(statement: str, *bindings: Any) -> None:
+        execute(statement, *bindings)
+        raise KeyboardInterrupt
+
+    step = unflushed(drive)
+    transactions._execute = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        waiting.store.commit(step)
+    transactions._execute = execute
+    step.flush = True
+    waiting.store.commit(step)
+    assert waiting.spent() == 1
     waiting.store.commit(unflushed(drive))
     assert waiting.spent() == 0
     drive.commit()

@@ -2,10 +2,10 @@
 
 import os
 import signal
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +14,16 @@ from stepwell.clock import SystemClock
 from stepwell.errors import ThreadBusyError
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything
-from tests.stores.process import Start, start_process, tell, told
+from tests.stores.process import Process, Start, late, many, queued, steps
 
 TRANSACTION = [points.BEGUN, points.FENCED, points.WRITTEN, points.DURABLE]
+TRIES = [(steps, 1), (steps, 2), (steps, 4), (queued, 2)]
+"""What is done, and in which transaction the process dies: an admission, the first step, a later one, a queued group."""
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
+]
 
 
 class LaterClock(SystemClock):
@@ -36,25 +43,23 @@ def start() -> Iterator[Start]:
     """Start processes that do not outlive the test."""
     with ExitStack() as stack:
 
-        def start(*arguments: str, crash_at: str = "") -> subprocess.Popen[str]:
-            process = stack.enter_context(start_process(*arguments, crash_at=crash_at))
-            stack.callback(process.kill)
+        def start(act: Callable[..., None], *arguments: Any, crash_at: str = "") -> Process:
+            process = Process(act, *arguments, crash_at=crash_at)
+            stack.callback(process.close)
             return process
 
         yield start
 
 
 @pytest.mark.crash
-@pytest.mark.parametrize("kind", ["steps", "queued"])
-@pytest.mark.parametrize("nth", [1, 2, 4])
+@pytest.mark.parametrize(("act", "nth"), TRIES)
 @pytest.mark.parametrize("point", TRANSACTION)
 def test_a_process_killed_at_any_point_leaves_all_or_nothing(
-    path: Path, point: str, nth: int, kind: str, start: Start
+    path: Path, point: str, act: Callable[..., None], nth: int, start: Start
 ) -> None:
-    process = start(kind, str(path), "6", crash_at=f"{point}:{nth}")
-    lines = [line.strip() for line in process.stdout or ()]
-    code = process.wait()
-    assert code == -signal.SIGKILL or (kind == "queued" and code == 0)  # a group may have needed fewer transactions
+    process = start(act, path, 6, crash_at=f"{point}:{nth}")
+    lines = list(process.lines())
+    assert process.wait() == -signal.SIGKILL
     store = SqliteStore(path)
     assert list(store.verify()) == []
     thread, newest, history, records, runs = everything(store)
@@ -64,7 +69,7 @@ def test_a_process_killed_at_any_point_leaves_all_or_nothing(
         assert thread.head_seq == newest.seq >= max(1, acknowledged)
         assert [row.seq for row in history] == list(range(newest.seq, 0, -3))
         assert [len(found) for found in records] == [0] + [2] * (len(history) - 1)
-    if kind == "steps" and code:
+    if act is steps:
         landed = nth if point == points.DURABLE else nth - 1
         assert (0 if newest is None else newest.seq) == (0 if landed == 0 else 1 + 3 * (landed - 1))
     store.close()
@@ -72,8 +77,8 @@ def test_a_process_killed_at_any_point_leaves_all_or_nothing(
 
 @pytest.mark.crash
 def test_a_stopped_process_that_thaws_after_a_takeover_changes_nothing(path: Path, start: Start) -> None:
-    process = start("late", str(path))
-    assert told(process) == "admitted"
+    process = start(late, path)
+    assert process.told() == "admitted"
     os.kill(process.pid, signal.SIGSTOP)
     os.waitpid(process.pid, os.WUNTRACED)
     now, later = SqliteStore(path), SqliteStore(path, clock=LaterClock())
@@ -84,9 +89,9 @@ def test_a_stopped_process_that_thaws_after_a_takeover_changes_nothing(path: Pat
     fresh.commit()
     before = everything(now)
     os.kill(process.pid, signal.SIGCONT)
-    tell(process, "go")
-    assert told(process) == "LeaseLostError"
-    assert told(process) == "renewed False"
+    process.tell("go")
+    assert process.told() == "LeaseLostError"
+    assert process.told() == "renewed False"
     assert process.wait() == 0
     assert everything(now) == before
     now.close()
@@ -96,55 +101,55 @@ def test_a_stopped_process_that_thaws_after_a_takeover_changes_nothing(path: Pat
 @pytest.mark.crash
 @pytest.mark.parametrize("reaped", [True, False])
 def test_the_thread_of_a_killed_process_is_free_at_once(path: Path, reaped: bool, start: Start) -> None:
-    process = start("late", str(path))
-    assert told(process) == "admitted"
+    process = start(late, path)
+    assert process.told() == "admitted"
     store = SqliteStore(path)
     with pytest.raises(ThreadBusyError):
         Drive(store, run_id="run-2").take_over()
     process.kill()
-    assert told(process) == ""  # its end of the pipe is closed
+    assert process.told() == ""  # its end of the pipe is closed
     os.waitid(os.P_PID, process.pid, os.WEXITED | (0 if reaped else os.WNOWAIT))
     assert Drive(store, run_id="run-2").take_over().epoch == 2
-    process.wait()
     store.close()
 
 
+def start_together(start: Start, path: Path, *, count: int, steps: int) -> list[Process]:
+    """Start processes that all wait, then let all go."""
+    processes = [start(many, path, str(number), steps) for number in range(count)]
+    for process in processes:
+        assert process.told() == "ready"
+    for process in processes:
+        process.tell("go")
+    return processes
+
+
 def test_many_processes_share_a_file_without_one_locked_out(path: Path, start: Start) -> None:
-    processes = [start("many", str(path), str(number), "200") for number in range(4)]
-    for process in processes:
-        assert told(process) == "ready"
+    processes = start_together(start, path, count=4, steps=60)
     store = SqliteStore(path)
-    for process in processes:
-        tell(process, "go")
-    ended: list[int] = []
-    while len(ended) < 4:
+    while not all(process.ended() for process in processes):
         for number in range(4):
             with store.reading() as reader:
                 reader.newest(f"thread-{number}", "")
-        ended = [code for code in (process.poll() for process in processes) if code is not None]
-    assert ended == [0] * 4
-    assert [told(process) for process in processes] == ["done 201"] * 4
+    assert [process.told() for process in processes] == ["done 61"] * 4
+    assert [process.wait() for process in processes] == [0] * 4
     assert list(store.verify()) == []
     for number in range(4):
-        assert everything(store, f"thread-{number}")[1].seq == 201
+        assert everything(store, f"thread-{number}")[1].seq == 61
     store.close()
 
 
 def test_processes_that_create_one_file_at_once_all_succeed(path: Path, start: Start) -> None:
-    processes = [start("many", str(path), str(number), "3") for number in range(6)]
-    for process in processes:
-        assert told(process) == "ready"
-        tell(process, "go")
-    assert [told(process) for process in processes] == ["done 4"] * 6
+    processes = start_together(start, path, count=6, steps=3)
+    assert [process.told() for process in processes] == ["done 4"] * 6
     assert [process.wait() for process in processes] == [0] * 6
 
 
 def test_a_reader_in_another_process_never_sees_half_a_commit(path: Path, start: Start) -> None:
+    process = start(steps, path, 60)
+    assert process.told() == "admitted"
     store = SqliteStore(path)
-    process = start("steps", str(path), "150")
-    assert told(process) == "admitted"
     newest = None
-    while newest is None or newest.seq < 1 + 3 * 150:
+    while newest is None or newest.seq < 1 + 3 * 60:
         with store.reading() as reader:
             newest = reader.newest(THREAD, "")
             assert newest is not None

@@ -62,8 +62,8 @@ def describe(error: Exception) -> tuple[str, str]:
 
 
 def raised(error: BaseException) -> str:
-    """Return an exception as text: its type, and what it says."""
-    text = str(error)
+    """Return an exception as text for the middle of a sentence: its type, and what it says."""
+    text = str(error).rstrip().removesuffix(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -9,7 +9,7 @@ from stepwell.errors import GraphError, RunError, StepwellError, StoreError
 
 
 class ImportFailedError(GraphError):
-    """Importing {module} raised {raised}"""
+    """Importing {module} raised {raised}."""
 
     code = "import_failed"
 

@@ -1,24 +1,21 @@
-"""The model: durable runs of a script, from the rules as they are written down, one superstep at a time.
+"""The model: what each operation on a thread means, from the rules as they are written down.
 
-It shares with the engine the pure functions that decide and merge, and nothing else. A run is a generator that stops
-wherever a process may die; what is durable by then is in the thread, and a recovery begins from the thread alone.
+It shares with the engine the pure functions that decide and merge, and nothing else. Runs are `run.py`'s, the thread
+that they leave behind is `thread.py`'s.
 """
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from stepwell.errors import StepwellError
-from stepwell.graph.types import MISSING, START, Command
-from stepwell.plan.compile import compile_plan
+from stepwell.graph.types import MISSING, Command
 from stepwell.superstep.answer import match_answers, open_now
-from stepwell.superstep.begin import commanded, count, input_state, start_outcome
+from stepwell.superstep.begin import commanded, count, input_state
 from stepwell.superstep.carry import abandoned, carry, earlier_answers
-from stepwell.superstep.decide import Rules, RunTasks, decide, first_failure, open_questions
-from stepwell.superstep.merge import branch_targets, merge, view
-from stepwell.superstep.outcome import Failed, Interrupted, Outcome, Question, Returned, Succeeded, returned, summary
+from stepwell.superstep.decide import Rules, RunTasks, decide, open_questions
+from stepwell.superstep.merge import merge, view
+from stepwell.superstep.outcome import Failed, Question, Succeeded, returned, summary
 from stepwell.superstep.state import Base, Planned, Task, merge_order, position_id
-from stepwell.testing.graphs import GraphScript, RouterScript, ScheduledFailure, World
-from tests.pure.model.parts import codec_of, question_id
+from tests.pure.model.run import LIMIT, Life, Runs, dies
 from tests.pure.model.scripts import (
     Begin,
     Continue,
@@ -34,38 +31,11 @@ from tests.pure.model.scripts import (
     Step,
 )
 from tests.pure.model.seen import FAILED, Seen
-from tests.pure.model.thread import Point, Thread
-
-Life = Iterator[str]
-"""A run in one life of the process: yields where it may die."""
-LIMIT = 200
+from tests.pure.model.thread import Point
 
 
-class Asked(BaseException):
-    """Leaves the node where it asked."""
-
-    def __init__(self, question: Question) -> None:
-        super().__init__(question)
-        self.question = question
-
-
-class Model:
+class Model(Runs):
     """One thread of one graph under a script."""
-
-    def __init__(
-        self, graph: GraphScript, *, failing: bool = True, order: Callable[[list[int]], list[int]] = list
-    ) -> None:
-        self.script, self.order = graph, order
-        self.world = World(failing)
-        self.plan = compile_plan(graph.build(self.world))
-        self.thread = Thread(self.plan, codec_of(self.plan))
-        self.version = 1
-        self.at: Point | None = None
-        """The point that the run in progress was admitted at; what a recovery knows of it is its lineage."""
-        self.first_step = 1
-        self.succeeded: set[tuple[Any, ...]] = set()
-        self.answered: set[tuple[Any, ...]] = set()
-        self.executed = 0
 
     def play(self, step: Step) -> Seen:
         """Carry out a step, dying after as many stops as each of its crashes says; return what there is to see."""
@@ -83,23 +53,15 @@ class Model:
         stops = [nth for _, nth in step.crashes]
         life = self._begin(step.op)
         while True:
-            if _dies(life, stops.pop(0) if stops else None):
-                life = self._drive() if self.at is not None else self._begin(step.op)
-            elif self.at is None or not self._failed():
+            if dies(life, stops.pop(0) if stops else None):
+                life = self.drive() if self.at is not None else self._begin(step.op)
+            elif self.at is None or not self.failed():
                 return ""
             elif step.broken:
                 return FAILED
             else:
-                self.first_step = self._standing().state.step + 1
-                life = self._drive()
-
-    def _standing(self) -> Base:
-        assert self.at is not None
-        return self.thread.base(self.thread.newest(self.at.lineage))
-
-    def _failed(self) -> bool:
-        base = self._standing()
-        return first_failure(base, merge_order(base.tasks)) is not None
+                self.first_step = self.standing().state.step + 1
+                life = self.drive()
 
     def _check_history(self, before: list[tuple[Point, bytes, list[Any]]]) -> None:
         """INV-9: no point changes; records are added to a point of the lineage at work only."""
@@ -116,7 +78,7 @@ class Model:
         self._admit(op)
         if self.at is not None and not isinstance(op, Edit | Fork):
             yield "admitted"
-            yield from self._drive()
+            yield from self.drive()
 
     def _admit(self, op: Op) -> None:
         match op:
@@ -147,9 +109,6 @@ class Model:
     def _back(self, back: int) -> Point:
         return self.thread.points[::-1][back % len(self.thread.points)]
 
-    def _identity(self) -> Any:
-        return self.thread.identity(f"v{self.version}")
-
     def _is_newest(self, point: Point) -> bool:
         return self.thread.newest(point.lineage) is point
 
@@ -163,13 +122,10 @@ class Model:
         base = self.thread.base(parent)
         lineage = parent.lineage if parent is not None else 0
         state = input_state(base.state, raw, base.tasks)
-        point = self.thread.add(state, self._identity(), lineage, parent, "input")
+        point = self.thread.add(state, self.identity(), lineage, parent, "input")
         self._work_at(point, point.step + 2)
         if self.script.start is None:
-            self._merge(self.thread.base(point), [Succeeded(*self._started(self.thread.base(point).tasks[0]))])
-
-    def _started(self, task: Task) -> Returned:
-        return start_outcome(self.plan, task.arg, lambda: task.id)
+            self.commit(self.thread.base(point), [Succeeded(*self.started(self.thread.base(point).tasks[0]))])
 
     def _resume(self, point: Point) -> None:
         """The newest of a lineage is continued, a finished one is left alone, an older one is replayed in a fork."""
@@ -184,11 +140,11 @@ class Model:
     def _fork(self, point: Point, records: Any = ()) -> Point:
         state = self.thread.state(point)
         following = state._replace(step=state.step + 1)
-        return self.thread.add(following, self._identity(), self.thread.open_lineage(), point, "fork", (), records)
+        return self.thread.add(following, self.identity(), self.thread.open_lineage(), point, "fork", (), records)
 
     def _command(self, command: Command[Any]) -> None:
         old = self.thread.head
-        base, identity = self.thread.base(old), self._identity()
+        base, identity = self.thread.base(old), self.identity()
         state = commanded(self.plan, base, command, identity).state
         kept = carry(base, Base(state, identity), self.thread.everything_on(old), lambda *_: True)
         self._work_at(self.thread.add(state, identity, old.lineage, old, "update", (), kept))
@@ -241,9 +197,9 @@ class Model:
         calls = {task.id: question.call_id for task, question in chosen}
         kept = [record for record in everything if record.task_id not in calls]
         for task_id, call in calls.items():
-            asks = lambda r, c=call: c in {q.call_id for q in self.thread._decoded(r).questions}  # type: ignore[union-attr] # noqa: E731
+            asks = lambda r, c=call: c in {q.call_id for q in self.thread.decoded(r).questions}  # type: ignore[union-attr] # noqa: E731
             kept += earlier_answers(everything, task_id, asks)
-        identity = self._identity()
+        identity = self.identity()
         state = base.state._replace(step=base.state.step + 1)
         carried = carry(base, Base(state, identity), kept, lambda *_: True)
         return self._fork(point, carried)
@@ -255,13 +211,13 @@ class Model:
         table = self.plan.nodes[node]
         acting = Base(old.state._replace(next=(Planned(node),)), old.identity)
         made = returned(self.plan, table, {"log": [text], "total": 1}, lambda: "edit")
-        outcome = self._routed(acting, acting.tasks[0], made, self.script.node(node).router)
+        outcome = self.routed(acting, acting.tasks[0], made, self.script.node(node).router)
         if isinstance(outcome, Failed):
             raise outcome.error or AssertionError
         if not isinstance(outcome, Succeeded):
             raise _Invalid()
         state = merge(self.plan, acting.state, acting.tasks, [outcome]).state
-        identity, newest = self._identity(), self._is_newest(point)
+        identity, newest = self.identity(), self._is_newest(point)
         new = Base(state, identity)
 
         def stays(before: Task, after: Task) -> bool:
@@ -276,87 +232,6 @@ class Model:
 
     def _given(self, base: Base, task: Task) -> Any:
         return dict(base.state.values) if task.arg is MISSING else task.arg
-
-    # -- a run -------------------------------------------------------------------------------------------------------
-
-    def _drive(self) -> Life:
-        """Run from what the thread holds until nothing more can be done; each outcome is durable as it comes."""
-        rules = Rules(self.first_step, LIMIT)
-        while isinstance(decision := decide(base := self._standing(), rules), RunTasks):
-            point = self.thread.points[base.seq]
-            for index in self.order(list(decision.indexes)):
-                yield "task started"
-                outcome = self._attempt(base, index)
-                yield "task finished"
-                base.outcomes[index] = outcome
-                point.records.append(self.thread.encode(base.tasks[index], outcome))
-                self._acknowledge(base, index, outcome)
-                yield "outcome recorded"
-            outcomes = [outcome for outcome in base.outcomes if isinstance(outcome, Succeeded)]
-            if len(outcomes) < len(base.tasks):
-                return
-            yield "before merge"
-            self._merge(base, outcomes)
-            yield "committed"
-
-    def _merge(self, base: Base, outcomes: list[Succeeded]) -> None:
-        state = merge(self.plan, base.state, base.tasks, outcomes).state
-        pairs = list(zip(base.tasks, outcomes, strict=True))
-        self.thread.add(state, self._identity(), base.lineage, self.thread.points[base.seq], "loop", pairs)
-
-    def _acknowledge(self, base: Base, index: int, outcome: Outcome) -> None:
-        if isinstance(outcome, Succeeded):
-            self.succeeded.add((base.lineage, base.tasks[index].node, base.tasks[index].activation))
-
-    def _attempt(self, base: Base, index: int) -> Outcome:
-        """Do a task, or the rest of it. INV-4 and INV-8 are checked here, by position within the lineage."""
-        task, before = base.tasks[index], base.outcomes[index]
-        place = (base.lineage, task.node, task.activation)
-        assert place not in self.succeeded, f"{task} succeeded before"
-        if isinstance(before, Interrupted):
-            asked, answered = {q.call_id for q in before.questions}, set(base.answers.get(task.id, ()))
-            assert asked & answered, f"{task} was not answered"
-        self.executed += 1
-        kept = before.kept if isinstance(before, Interrupted | Failed) else None
-        if task.node == START:
-            return self._routed(base, task, kept or self._started(task), self.script.start)
-        script = self.script.node(task.node)
-        try:
-            if kept is None:
-                given = base.state.values if task.arg is MISSING else task.arg
-                value = script.act(given, self._ask(base, task, "node"), self.world.fail)
-                kept = returned(self.plan, self.plan.nodes[task.node], value, lambda: task.id)
-        except Asked as asked:
-            return Interrupted((asked.question,))
-        except ScheduledFailure as error:
-            return Failed(repr(error), error)
-        return self._routed(base, task, kept, script.router)
-
-    def _routed(self, base: Base, task: Task, kept: Returned, router: RouterScript | None) -> Outcome:
-        if router is None:
-            return Succeeded(kept.writes, kept.routes)
-        try:
-            chosen = router.choose(view(self.plan, base.state, kept.writes), self._ask(base, task, "router"))
-            self.world.fail("", f"router of {task.node}", router.fails)
-        except Asked as asked:
-            return Interrupted((asked.question,), kept)
-        except ScheduledFailure as error:
-            return Failed(repr(error), error, kept)
-        return Succeeded(kept.writes, (*kept.routes, *branch_targets(task.node, None, chosen, self.plan.nodes)))
-
-    def _ask(self, base: Base, task: Task, prefix: str) -> Callable[[Any], Any]:
-        asked: list[Any] = []
-
-        def ask(value: Any) -> Any:
-            call = f"{prefix} {len(asked)}"
-            asked.append(value)
-            answers = base.answers.get(task.id, {})
-            if call in answers:
-                return answers[call]
-            assert (base.lineage, task.node, task.activation, call) not in self.answered, f"{task} asks {call} again"
-            raise Asked(Question(question_id(task, call), call, value))
-
-        return ask
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -397,8 +272,3 @@ class _Invalid(StepwellError):
     """The edit's router did not say where to go."""
 
     code = "invalid_update"
-
-
-def _dies(life: Life, nth: int | None) -> bool:
-    """Let a process live until its nth stop, or to its end; tell whether it died."""
-    return any(stop == nth for stop, _ in enumerate(life, start=1))

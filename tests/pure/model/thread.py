@@ -81,7 +81,7 @@ class Thread:
         """Return the record of an outcome; it must read back as it is, but for a live exception."""
         kind, body = self._encoded(task, outcome)
         record = Record(kind, task.id, body)
-        assert self._decoded(record) == (outcome._replace(error=None) if isinstance(outcome, Failed) else outcome)
+        assert self.decoded(record) == (outcome._replace(error=None) if isinstance(outcome, Failed) else outcome)
         return record
 
     def encode_answer(self, task: Task, question: Question, value: Any) -> Record:
@@ -136,14 +136,15 @@ class Thread:
     def _lay(self, base: Base, index: int, record: Record) -> None:
         task = base.tasks[index]
         if record.kind != lifecycle.ANSWER:
-            base.outcomes[index] = self._decoded(record)
+            base.outcomes[index] = self.decoded(record)
             base.fresh -= {task.id}
             return
         _, call_id, value = layout.decode_answer(self.codec, record.body, "answer")
         base.answer(task.id, call_id, value)
         base.fresh |= {task.id}
 
-    def _decoded(self, record: Record) -> Outcome:
+    def decoded(self, record: Record) -> Outcome:
+        """Return the outcome that a record holds."""
         if record.kind == lifecycle.SUCCEEDED:
             return layout.decode_succeeded(self.codec, record.body, "r")
         if record.kind == lifecycle.INTERRUPTED:

@@ -47,7 +47,7 @@ class Transactions:
         self.connection = open_writer(self._path, self._synchronous, self._vfs, create=create)
         cursor = self.connection.cursor()
         self._execute = cursor.execute
-        self._full = True
+        self._full: bool | None = True
         self._writes = Writes(cursor, self._clock, self._counts)
 
     def close(self) -> None:
@@ -95,6 +95,7 @@ class Transactions:
         """Have COMMIT wait for the disk, unless nobody in the batch needs that: renewals and unflushed commits."""
         full = any(type(member.work) is Claim or getattr(member.work, "flush", False) for member in batch)
         if full is not self._full:
+            self._full = None  # until it is known: an interruption may strike between the lines
             self._execute(sql.WAIT_FOR_DISK if full else sql.LEAVE_TO_SYSTEM)
             self._full = full
         self._counts.syncs += full
