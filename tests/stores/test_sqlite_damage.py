@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 import pytest
@@ -79,7 +79,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def cells(small: bytes) -> list[Cell]:
     connection = apsw.Connection(":memory:")
     connection.deserialize("main", in_memory(small))
-    roots = connection.execute("select name, rootpage from sqlite_schema where type = 'table'").fetchall()
+    tables: Any = connection.execute("select name, rootpage from sqlite_schema where type = 'table'")
+    roots = tables.fetchall()
     connection.close()
     found = [cell for table, page in roots for cell in cells_of(small, table, page)]
     assert {table: sum(cell.table == table for cell in found) for table in TABLES} == ROWS

@@ -18,7 +18,7 @@ from tests.stores.process import Process, Start, late, many, queued, steps
 
 TRANSACTION = [points.BEGUN, points.FENCED, points.WRITTEN, points.DURABLE]
 TRIES = [(steps, 1), (steps, 2), (steps, 4), (queued, 2)]
-"""What is done, and in which transaction the process dies: an admission, the first step, a later one, a queued group."""
+"""What is done, and in which transaction the process dies: an admission, a first step, a later one, a queued group."""
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork"),
