@@ -151,13 +151,16 @@ FAULTS: dict[str, tuple[str, list[Step]]] = {
     "a crashed answer at an older checkpoint is continued": (
         "question", [Step(Begin("x")), Step(Reply(0, "yes")), Step(ReplyEarlier(2, "no"), (("task.started", 1),) * 2)],
     ),
+    "an answer at an older checkpoint leaves its siblings as they were": (
+        "questions side by side", [Step(Begin("x")), Step(Reply(3, 1)), Step(Reply(1, 2)), Step(ReplyEarlier(1, "no"))],
+    ),
     "a command without an answer has a run id": ("loop", [Step(Begin("x")), Step(Redirect("y", 0))]),
     "a command leaves deferred nodes asleep": (
         "deferred", [Step(Begin("x"), broken=frozenset("b")), Step(Redirect("y", 1), broken=frozenset("b"))],
     ),
     "an old id is mapped by position after an edit at an older checkpoint": (
         "question",
-        [Step(Begin("x")), *(Step(Edit(back, 0, "y")) for back in (0, 1)), Step(Continue()), Step(ReplyByOldId(0, "yes"))],
+        [Step(op) for op in (Begin("x"), Edit(0, 0, "y"), Edit(1, 0, "z"), Continue(), ReplyByOldId(0, "yes"))],
     ),
     "an unfinished superstep shows its values in merge order": (
         "sends, a pull and a question", [Step(Begin("x")), Step(Reply(0, "yes"))],

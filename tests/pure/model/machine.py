@@ -15,6 +15,8 @@ from typing import Any
 from stepwell import Command, RunError, StateSnapshot, StepwellError, points
 from stepwell.runtime.ledger import LEASE_SECONDS
 from stepwell.stores.sqlite import SqliteStore
+from stepwell.superstep import body as layout
+from stepwell.superstep import lifecycle
 from stepwell.testing import FakeClock, SimulatedCrash
 from stepwell.testing.graphs import GraphScript, ScheduledFailure, World
 from tests.pure.model.scripts import (
@@ -221,15 +223,29 @@ class Machine:
     def _check_sleepers_and_successes(self) -> None:
         """INV-4 and INV-8: what the disk holds as done, and what waits for an answer, has not been called since."""
         called = {call.task_id for call in self.world.calls}
+        returned = {call.task_id for call in self.world.calls if not call.router}
         self.world.calls.clear()
-        assert called.isdisjoint(self._settled), "a success that was durable, or an unanswered task, ran again"
+        assert called.isdisjoint(self._settled), "a success that was durable ran again"
+        assert returned.isdisjoint(self._kept), "a node whose router failed or asked ran again"
         history = [] if self._head() == 0 else list(self.graph.get_state_history(THREAD))
         tasks = [task for snapshot in history for task in snapshot.tasks]
         self._settled = {task.id for task in tasks if task.result is not None}
+        self._kept = self._kept_tasks()
         asked = {question.id for task in tasks if task.result is None for question in task.interrupts}
         assert asked.isdisjoint(self.answered & self._landed), "an answered question was asked again"
         self._landed = self.answered - asked
 
+    def _kept_tasks(self) -> set[str]:
+        """Return the tasks whose node has returned, durably, while their router has yet to succeed."""
+        codec, found = self.graph.codec, set()
+        with self.saver.store.reading() as reader:
+            for row in reader.records_of_kind("t", lifecycle.FAILED):
+                found |= {row.task_id} if layout.decode_failed(codec, row.body, "r").kept is not None else set()
+            for row in reader.records_of_kind("t", lifecycle.INTERRUPTED):
+                found |= {row.task_id} if layout.decode_interrupted(codec, row.body, "r").kept is not None else set()
+        return found
+
+    _kept: set[str] = set()
     _settled: set[str] = set()
     _landed: set[str] = set()
 
