@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import sys
 import threading
 import time
+from pathlib import PurePath
 from typing import Any, Protocol
 
 _blake2b = hashlib.blake2b
@@ -98,3 +100,19 @@ class TaskIds:
 def interrupt_id(task_id: str, call_id: str) -> str:
     """Return the id of one question: one task's call of `interrupt`."""
     return structural_hash("interrupt", task_id, call_id)
+
+
+def home_of(cls: type[Any]) -> str:
+    """Return the name of the module a class is defined in; for a script, the name it would be imported by.
+
+    A thread that `python app.py` began goes on where `app` is imported, and the other way round.
+    """
+    module = cls.__module__
+    if module != "__main__":
+        return module
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is not None:
+        return str(spec.name).removesuffix(".__main__")
+    path = getattr(main, "__file__", None)
+    return PurePath(path).stem if path else module

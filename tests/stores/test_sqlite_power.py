@@ -15,7 +15,7 @@ from stepwell.testing.store_suite.drive import Drive, started
 from tests.stores.disk import Disk, Operation, after_power_cut
 
 COMMITS = 40
-STATES = 120
+STATES = 80
 THREADS = ("thread-1", "thread-2")
 
 Flush = Callable[[int], bool]

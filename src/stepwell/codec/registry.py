@@ -15,6 +15,7 @@ from typing import Any, TypeVar, overload
 
 from stepwell.codec.reach import generic_parts, reachable
 from stepwell.errors import DuplicateTypeError
+from stepwell.ids import home_of
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ def type_name(cls: type[Any]) -> str:
     """Return the name a class is stored under: "module:qualname", and the arguments of a pydantic generic."""
     parts = generic_parts(cls)
     if parts is None:
-        return f"{cls.__module__}:{cls.__qualname__}"
+        return f"{home_of(cls)}:{cls.__qualname__}"
     origin, args = parts
     return f"{type_name(origin)}[{', '.join(type_name(a) if isinstance(a, type) else repr(a) for a in args)}]"
 

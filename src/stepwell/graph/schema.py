@@ -20,6 +20,7 @@ from stepwell.graph.channels import Channel
 from stepwell.graph.declared import type_text
 from stepwell.graph.managed import Managed
 from stepwell.graph.types import MISSING, ROOT
+from stepwell.ids import home_of
 
 
 class Schema:
@@ -79,7 +80,7 @@ class Schema:
     def name(self) -> str:
         """The schema's `module.qualname`: the graph id of a graph compiled without a name."""
         if isinstance(self.source, type) and not typing.get_origin(self.source):
-            return f"{self.source.__module__}.{self.source.__qualname__}"
+            return f"{home_of(self.source)}.{self.source.__qualname__}"
         return type_text(self.source)
 
     def __repr__(self) -> str:

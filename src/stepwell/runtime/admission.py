@@ -24,7 +24,7 @@ from stepwell.errors import (
 )
 from stepwell.graph.types import Command
 from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
-from stepwell.runtime.loading import load, superseded
+from stepwell.runtime.loading import check_input_kept, load, superseded
 from stepwell.runtime.opening import Place, new_identity, open_call, plan_input, rules_for
 from stepwell.runtime.run import Run
 from stepwell.store import NO_DIGEST, Claim, Reader, RunRow
@@ -79,7 +79,17 @@ _JOIN = object()
 def _take(run: Run, claim: Claim) -> bool:
     """Make the claim; False where the thread moved. A poisoned run is refused once its end is durable."""
     assert run.store is not None
-    thread = run.store.admit(claim)
+    try:
+        thread = run.store.admit(claim)
+    except Exception:
+        raise
+    except BaseException:  # Ctrl-C, perhaps after the claim had landed
+        with run.store.reading() as reader:
+            thread = reader.thread(claim.thread_id)
+        if thread is not None and thread.run_id == run.run_id:
+            run.ledger.follow(thread)
+            run.admitted = True
+        raise
     if thread is None:
         return False
     run.ledger.follow(thread)
@@ -121,6 +131,8 @@ def _compose(run: Run, reader: Reader) -> Any:
             return _stand_on_result(run, reader, known)
         if place.crashed is None or place.crashed.run_id != known.run_id:
             return _JOIN
+    if known is None and isinstance(raw, Command):
+        check_input_kept(place.crashed)
     crashed = place.crashed if known is not None or _adopts(place, raw) else None
     if crashed is not None:
         place = _where_it_died(run, reader, place, crashed)
@@ -208,6 +220,7 @@ def _stand_on_result(run: Run, reader: Reader, known: RunRow) -> None:
             f"Run {known.run_id} ended as {known.status}: {known.error}", run_id=known.run_id, status=known.status
         )
     run.run_id = known.run_id
+    run.ended_before = True
     run.base = loaded.base
     run.rules = rules_for(run, loaded.base.state.step + 1, loaded.base)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.runtime.async_calls import in_context
 from stepwell.runtime.ports import on_thread, pool
-from stepwell.runtime.requests import Ask, Blocking, Done, Enqueue, Mail, Perform, Raised, Settle, Sleep, Write
+from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Enqueue, Mail, Perform, Raised, Settle, Sleep, Write
 from stepwell.runtime.stream import Halted
 
 if TYPE_CHECKING:
@@ -245,33 +245,39 @@ async def stream_async(begin: Callable[[], Coroutine[Ask, Any, Any]], port: Asyn
     coroutine = begin()
     error: BaseException | None = None
     result: Any = None
-    try:
-        while True:
+    while True:
+        try:
             request = coroutine.throw(error) if error is not None else coroutine.send(result)
+        except StopIteration:
+            break
+        except Exception:
             for chunk in stream.take():
                 yield chunk
-            result, error = None, None
-            try:
-                result = await port.answer(request)
-            except BaseException as raised:
-                error = raised
-    except StopIteration:
-        for chunk in stream.take():
-            yield chunk
-    except GeneratorExit:
-        await _halt(coroutine, port)
-        raise
-    except Exception:
-        for chunk in stream.take():
-            yield chunk
-        raise
+            raise
+        try:
+            for chunk in stream.take():
+                yield chunk
+        except BaseException:  # the consumer has gone, or threw something in
+            await _halt(coroutine, port, request)
+            raise
+        result, error = None, None
+        try:
+            result = await port.answer(request)
+        except BaseException as raised:
+            error = raised
+    for chunk in stream.take():
+        yield chunk
 
 
-async def _halt(coroutine: Coroutine[Ask, Any, Any], port: AsyncPort) -> None:
-    """Stop a run at the request it waits on: it records what happened and frees its thread."""
+async def _halt(coroutine: Coroutine[Ask, Any, Any], port: AsyncPort, request: Ask) -> None:
+    """Stop a run: a write it asked for is done first, then it records what happened and frees its thread."""
+    halted = False
     try:
-        request = coroutine.throw(Halted())
         while True:
+            if not halted and not isinstance(request, DURABLE):
+                halted = True
+                request = coroutine.throw(Halted())
+                continue
             try:
                 result = await port.answer(request)
             except BaseException as error:

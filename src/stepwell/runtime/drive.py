@@ -24,7 +24,7 @@ from stepwell.errors import (
     StoreError,
     UnserializableValueError,
 )
-from stepwell.graph.types import START
+from stepwell.graph.types import START, Command
 from stepwell.runtime.admission import admit
 from stepwell.runtime.execute import execute
 from stepwell.runtime.requests import Blocking, Sleep
@@ -60,10 +60,7 @@ async def drive(run: Run) -> Ending:
 
 async def _superstep_after_superstep(run: Run) -> Ending:
     try:
-        while not await Blocking(lambda: admit(run)):
-            await Sleep(JOIN_SECONDS)
-        _resumed(run, run.base)
-        decision = decide(run.base, run.rules)
+        decision = await _begin(run)
         while type(decision) is RunTasks:
             base = run.base
             if decision.indexes:
@@ -93,6 +90,16 @@ async def _superstep_after_superstep(run: Run) -> Ending:
         if run.leases is not None:
             run.leases.let_go(run)
         points.reach(points.ENDED)
+
+
+async def _begin(run: Run) -> Decision:
+    """Bring the run to its first decision. A call that repeats an ended run's id runs nothing: it is shown its end."""
+    while not await Blocking(lambda: admit(run)):
+        await Sleep(JOIN_SECONDS)
+    _resumed(run, run.base)
+    if run.ended_before and run.base.tasks:
+        return Wait(open_questions(run.base))
+    return decide(run.base, run.rules)
 
 
 _FAULTS = (MergeError, StateValidationError, UnserializableValueError, InvalidUpdateError)
@@ -138,6 +145,8 @@ def _resumed(run: Run, base: Base) -> None:
 
 async def _finish_pending(run: Run) -> None:
     """Bring what the thread was doing to its end, as a run of its own, before the new input begins."""
+    if isinstance(run.request.input, Command) or await Blocking(lambda: _is_known(run)):
+        return
     try:
         ended = await drive(run.continuation())
     except EmptyInputError:
@@ -145,6 +154,15 @@ async def _finish_pending(run: Run) -> None:
     if ended.status != lifecycle.FINISHED:
         asked = ", ".join(question.interrupt_id for question in ended.questions) or "a breakpoint"
         raise PendingWorkError(thread_id=run.config.thread_id, interrupts=asked)
+
+
+def _is_known(run: Run) -> bool:
+    """Tell whether the call repeats a run id: then there is nothing to finish first."""
+    assert run.store is not None
+    if run.config.run_id is None:
+        return False
+    with run.store.reading() as reader:
+        return reader.run(run.config.run_id) is not None
 
 
 # -- how runs end -----------------------------------------------------------------------------------------------------

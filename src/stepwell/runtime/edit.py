@@ -18,7 +18,7 @@ from stepwell.runtime.admission import ATTEMPTS
 from stepwell.runtime.answers import bring, open_lineage, records_on
 from stepwell.runtime.execute import execute
 from stepwell.runtime.ledger import Draft, Ledger
-from stepwell.runtime.loading import Loaded, load, superseded
+from stepwell.runtime.loading import Loaded, check_input_kept, load, superseded
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.run import Run
 from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ThreadRow
@@ -113,6 +113,7 @@ def _read(run: Run, reader: Reader, change: Edit) -> Standing:
     newest = not change.fork and reader.newest(thread_id, namespace, row.lineage) == row
     records = records_on(run, reader, loaded) if newest else []
     crashed = reader.run(thread.run_id) if thread is not None and thread.run_id else None
+    check_input_kept(crashed)
     return Standing(thread, loaded, newest, loaded.base, records, crashed)
 
 

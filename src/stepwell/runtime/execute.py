@@ -171,9 +171,18 @@ class Flight:
     # -- down --------------------------------------------------------------------------------------------------------
 
     async def _land(self, mail: Sequence[Any]) -> None:
+        stop: BaseException | None = None
         for call, result in mail:
-            if self._drop(call):
-                await self._take(call.owner, _verdict(call.owner, result))
+            if not self._drop(call):
+                continue
+            try:
+                verdict = _verdict(call.owner, result)
+            except BaseException as error:  # it ends the run; what else has come back counts all the same
+                stop = stop or error
+            else:
+                await self._take(call.owner, verdict)
+        if stop is not None:
+            raise stop
         if self._deadlines:
             await self._expire()
         if self._flying or self._later or self._ready or self._ready_sync:

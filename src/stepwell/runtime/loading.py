@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stepwell.codec import Codec
+from stepwell.errors import PendingWorkError
 from stepwell.plan.tables import Plan
 from stepwell.store import CheckpointRow, Reader, RecordRow, RunRow
 from stepwell.superstep import body as layout
@@ -35,6 +36,18 @@ def superseded(crashed: RunRow | None, run_id: str, now: int) -> RunRow | None:
         return None
     error = f"its process died, and {'run ' + run_id if run_id else 'an edit'} took the thread"
     return crashed._replace(status=lifecycle.FAILED, finished_at=now, error=error)
+
+
+def check_input_kept(crashed: RunRow | None) -> None:
+    """Refuse to answer or edit past an input that a dead process's run holds in its row alone (`exit` durability)."""
+    if crashed is not None and crashed.input:
+        raise PendingWorkError(
+            f"Thread {crashed.thread_id} has an input that run {crashed.run_id} was working on when its process died. "
+            "Finish it with invoke(None, config), or drop it with a new input.",
+            thread_id=crashed.thread_id,
+            interrupts="",
+            run_id=crashed.run_id,
+        )
 
 
 def row_name(row: CheckpointRow | RecordRow) -> str:

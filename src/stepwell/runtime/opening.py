@@ -6,6 +6,7 @@ written here.
 
 from __future__ import annotations
 
+import logging
 from typing import Any, NamedTuple
 
 from stepwell.errors import EmptyInputError, NothingToRetryError, PendingWorkError
@@ -22,6 +23,8 @@ from stepwell.superstep.decide import Rules, RunTasks, decide, open_questions
 from stepwell.superstep.merge import merge
 from stepwell.superstep.outcome import Cancelled, Failed, Succeeded
 from stepwell.superstep.state import Base, Identity
+
+log = logging.getLogger("stepwell.run")
 
 
 class Place(NamedTuple):
@@ -123,6 +126,9 @@ def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, byt
         given = plan.input.validate_input(raw, base.state.values if base.state.step > NOTHING_STEP else None)
     identity = base.identity.following(run.ids.new(), run.plan.version)
     dropped = base.tasks if lineage == base.lineage else ()  # an older lineage keeps its own tasks
+    if dropped:
+        nodes = ", ".join(sorted({task.node for task in dropped}))
+        log.warning("thread %s: a new input drops unfinished work: %s", run.config.thread_id, nodes)
     draft = Draft(identity, input_state(base.state, given, dropped), lineage, "input", *parent, (), dropped)
     following = run.ledger.add(draft, ())
     outcome = start_outcome(plan, given, lambda: following.tasks[0].id)

@@ -65,19 +65,28 @@ class _Loop:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._next: _Loop | None = None
 
     def get(self) -> asyncio.AbstractEventLoop:
+        """Return the loop; called from a node on that very loop, the next one: a loop cannot wait for itself."""
         with self._lock:
             if self._loop is None:
                 import asyncio
 
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, name="stepwell-loop", daemon=True).start()
-            return self._loop
+                self._thread = threading.Thread(target=self._loop.run_forever, name="stepwell-loop", daemon=True)
+                self._thread.start()
+            if threading.current_thread() is not self._thread:
+                return self._loop
+            if self._next is None:
+                self._next = _Loop()
+            following = self._next
+        return following.get()
 
     def forget(self) -> None:
         self._lock = threading.Lock()
-        self._loop = None
+        self._loop = self._thread = self._next = None
 
 
 pool = _Pool()

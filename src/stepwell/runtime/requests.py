@@ -100,3 +100,7 @@ class Blocking(Ask):
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
+
+
+DURABLE = (Write, Enqueue, Settle)
+"""Requests that are carried out even if the run is to be stopped: a write is never left half known."""

@@ -59,8 +59,8 @@ class Run:
 
     __slots__ = (
         "admitted", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "driving", "durability",
-        "ids", "item_store", "jitter", "leases", "ledger", "live", "plan", "port", "request", "rules", "run_id",
-        "store", "stream"
+        "ended_before", "ids", "item_store", "jitter", "leases", "ledger", "live", "plan", "port", "request", "rules",
+        "run_id", "store", "stream"
     )  # fmt: skip
 
     base: Base
@@ -101,6 +101,8 @@ class Run:
         self.run_id: str = ""
         self.admitted = False
         """Whether the run has begun: from then on its end must be recorded."""
+        self.ended_before = False
+        """Whether this call repeats the id of a run that has ended: it is shown, and nothing runs."""
         self.context_vars: Context = copy_context()
         self.jitter: Callable[[], float] = random.random
 

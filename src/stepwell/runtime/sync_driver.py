@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.runtime.async_calls import run_on_background_loop, start_on_background_loop
 from stepwell.runtime.ports import on_thread, perform
-from stepwell.runtime.requests import Ask, Blocking, Done, Enqueue, Mail, Perform, Settle, Sleep, Write
+from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Enqueue, Mail, Perform, Settle, Sleep, Write
 from stepwell.runtime.stream import Halted
 
 if TYPE_CHECKING:
@@ -101,30 +101,36 @@ def stream_sync(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -
     coroutine = begin()
     error: BaseException | None = None
     answer: Any = None
-    try:
-        while True:
+    while True:
+        try:
             request = coroutine.throw(error) if error is not None else coroutine.send(answer)
+        except StopIteration:
+            break
+        except Exception:
             yield from stream.take()
-            answer, error = None, None
-            try:
-                answer = port.answer(request)
-            except BaseException as raised:
-                error = raised
-    except StopIteration:
-        yield from stream.take()
-    except GeneratorExit:
-        _halt(coroutine, port)
-        raise
-    except Exception:
-        yield from stream.take()
-        raise
+            raise
+        try:
+            yield from stream.take()
+        except BaseException:  # the consumer has gone, or threw something in
+            _halt(coroutine, port, request)
+            raise
+        answer, error = None, None
+        try:
+            answer = port.answer(request)
+        except BaseException as raised:
+            error = raised
+    yield from stream.take()
 
 
-def _halt(coroutine: Coroutine[Ask, Any, Any], port: SyncPort) -> None:
-    """Stop a run at the request it waits on: it records what happened and frees its thread."""
+def _halt(coroutine: Coroutine[Ask, Any, Any], port: SyncPort, request: Ask) -> None:
+    """Stop a run: a write it asked for is done first, then it records what happened and frees its thread."""
+    halted = False
     try:
-        request = coroutine.throw(Halted())
         while True:
+            if not halted and not isinstance(request, DURABLE):
+                halted = True
+                request = coroutine.throw(Halted())
+                continue
             try:
                 answer = port.answer(request)
             except BaseException as error:

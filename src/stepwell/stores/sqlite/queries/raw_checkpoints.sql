@@ -1,5 +1,5 @@
--- Every row of checkpoints of one thread, whose id is bytes too; none is skipped, however it is damaged. Text comes as bytes. A
--- value that is not of its column's type, and might not even be fetched, comes as null (-1 where null is a value). Locks nothing.
+-- Every row of checkpoints of one thread, whose id is bytes too: none is skipped, however it is damaged. Text comes as bytes.
+-- What is not of its column's type, and might not even be fetched, comes as null (-1 where null is a value). Locks nothing.
 select
   iif(typeof(thread_id) = 'text', cast(thread_id as blob), null),
   iif(typeof(namespace) = 'text', cast(namespace as blob), null),

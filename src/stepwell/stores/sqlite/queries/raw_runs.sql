@@ -1,5 +1,5 @@
--- Every row of runs of one thread, whose id is bytes too; none is skipped, however it is damaged. Text comes as bytes. A
--- value that is not of its column's type, and might not even be fetched, comes as null. Locks nothing.
+-- Every row of runs of one thread, whose id is bytes too: none is skipped, however it is damaged. Text comes as bytes.
+-- What is not of its column's type, and might not even be fetched, comes as null. Locks nothing.
 select
   iif(typeof(run_id) = 'text', cast(run_id as blob), null),
   iif(typeof(thread_id) = 'text', cast(thread_id as blob), null),

@@ -1,5 +1,5 @@
--- Every row of threads of all threads; none is skipped, however it is damaged. Text comes as bytes. A
--- value that is not of its column's type, and might not even be fetched, comes as null. Locks nothing.
+-- Every row of threads of all threads: none is skipped, however it is damaged. Text comes as bytes.
+-- What is not of its column's type, and might not even be fetched, comes as null. Locks nothing.
 select
   iif(typeof(thread_id) = 'text', cast(thread_id as blob), null),
   iif(typeof(graph_id) = 'text', cast(graph_id as blob), null),
