@@ -45,7 +45,7 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
         run.ledger.stand_on(loaded.holds, recorded_positions(loaded.base, loaded.records))
     if raw is None:
         if crashed is not None and crashed.input:
-            return _open_input(run, place, run.codec.loads(crashed.input, "input"))
+            return _open_input(run, place, run.codec.loads(crashed.input, "input"), admitted=True)
         if loaded is None:
             raise EmptyInputError(thread_id=run.config.thread_id)
         return _open_continued(run, reader, place, loaded, crashed)
@@ -95,11 +95,12 @@ def _open_command(
     return base.seq, b""
 
 
-def _open_input(run: Run, place: Place, raw: Any) -> tuple[int | None, bytes]:
+def _open_input(run: Run, place: Place, raw: Any, admitted: bool = False) -> tuple[int | None, bytes]:
+    """Begin with an input. One that was `admitted` before its process died has been allowed to drop what was pending."""
     loaded = place.loaded
     base = loaded.base if loaded is not None else Base(empty_state(run.plan), new_identity(run))
     newest = loaded is None or place.newest
-    if newest:
+    if newest and not admitted:
         _check_pending(run, base)
     lineage = base.lineage if newest else open_lineage(run.ledger)
     parent = (loaded.row.seq, loaded.row.digest) if loaded is not None else (None, NO_DIGEST)
