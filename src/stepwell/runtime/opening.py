@@ -96,7 +96,7 @@ def _open_command(
 
 
 def _open_input(run: Run, place: Place, raw: Any, admitted: bool = False) -> tuple[int | None, bytes]:
-    """Begin with an input. One that was `admitted` before its process died has been allowed to drop what was pending."""
+    """Begin with an input. One `admitted` before its process died has been allowed to drop what was pending."""
     loaded = place.loaded
     base = loaded.base if loaded is not None else Base(empty_state(run.plan), new_identity(run))
     newest = loaded is None or place.newest
