@@ -14,7 +14,8 @@ from stepwell import InMemorySaver, SqliteSaver
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
-settings.register_profile("dev", max_examples=25, deadline=None, suppress_health_check=SLOW_IS_FINE)
+# The plain run tries the same examples each time; `HYPOTHESIS_PROFILE=ci` looks for new ones.
+settings.register_profile("dev", max_examples=25, deadline=None, derandomize=True, suppress_health_check=SLOW_IS_FINE)
 settings.register_profile("ci", max_examples=200, deadline=None, suppress_health_check=SLOW_IS_FINE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepwell import points
-from stepwell.testing.graphs import CORPUS, graph_scripts
+from stepwell.testing.graphs import CORPUS, GraphScript, NodeScript, graph_scripts
 from tests.pure.model.interpreter import Model
 from tests.pure.model.machine import Machine
 from tests.pure.model.scripts import (
@@ -141,6 +141,12 @@ def _ends(seen: Seen) -> Seen:
 
 # -- faults that were found so ----------------------------------------------------------------------------------------
 
+SHAPES = {
+    **CORPUS,
+    "side by side, one asks": GraphScript(
+        tuple(NodeScript(name, questions=int(name == "b")) for name in "abc"), entry=("a", "b", "c")
+    ),
+}
 FAULTS: dict[str, tuple[str, list[Step]]] = {
     "the checkpoint of an input is replayed": ("chain", [Step(Begin("x")), Step(Replay(-1))]),
     "a fork of the checkpoint of an input is run": ("chain", [Step(Begin("x")), Step(Fork(-1)), Step(Continue())]),
@@ -162,6 +168,9 @@ FAULTS: dict[str, tuple[str, list[Step]]] = {
         "question",
         [Step(op) for op in (Begin("x"), Edit(0, 0, "y"), Edit(1, 0, "z"), Continue(), ReplyByOldId(0, "yes"))],
     ),
+    "an answer behind an edit takes nothing from the edit": (
+        "side by side, one asks", [Step(Begin("x")), Step(Edit(0, 0, "x")), Step(ReplyEarlier(1, "yes"))],
+    ),
     "an unfinished superstep shows its values in merge order": (
         "sends, a pull and a question", [Step(Begin("x")), Step(Reply(0, "yes"))],
     ),
@@ -171,5 +180,5 @@ FAULTS: dict[str, tuple[str, list[Step]]] = {
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_stays_mended(name: str) -> None:
     shape, steps = FAULTS[name]
-    script = Script(CORPUS[shape], tuple(steps))
+    script = Script(SHAPES[shape], tuple(steps))
     assert played(script) == modelled(script)

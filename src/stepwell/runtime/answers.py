@@ -84,7 +84,7 @@ def records_on(run: Run, reader: Reader, loaded: Loaded) -> list[Record]:
     """Return everything recorded on a base, also the outcomes its next checkpoint holds inline."""
     records = [Record(row.kind, row.task_id, row.body) for row in loaded.records]
     child = reader.child(loaded.row.thread_id, loaded.row.seq, loaded.row.lineage)
-    if child is not None:
+    if child is not None and child.source == "loop":  # an edit's checkpoint holds what was edited, not what ran
         tasks = {(task.node, task.index): task for task in loaded.base.tasks}
         opened = layout.open_checkpoint(child.body, row_name(child))
         for node, index, body in layout.inline_outcomes(opened):

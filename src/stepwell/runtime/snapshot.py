@@ -157,7 +157,7 @@ def _task(
 def _merged_outcomes(reader: Reader, codec: Codec, loaded: Loaded) -> dict[tuple[str, int | None], Succeeded]:
     """Return the outcomes that the next checkpoint of the lineage holds inline."""
     child = reader.child(loaded.row.thread_id, loaded.row.seq, loaded.row.lineage)
-    if child is None or child.source not in ("loop", "input"):
+    if child is None or child.source != "loop":
         return {}
     opened = layout.open_checkpoint(child.body, row_name(child))
     return {
