@@ -160,7 +160,8 @@ def _introduce(demo: Demo, console: Console) -> None:
 def _tell_life(console: Console, process: int, life: Life) -> None:
     reused, started, durable = (life.count(event) for event in ("reused", "started", "durable"))
     end = "killed (SIGKILL)" if life.killed else "failed" if life.exit_code else life.last["event"]
-    say(console, f"process {process}: {reused:3} results reused, {started:3} steps started, {durable:3} durable, {end}")
+    taken = f"{reused:3} results of a half-done superstep taken over"
+    say(console, f"process {process}: {taken}, {started:3} steps started, {durable:3} durable, {end}")
 
 
 def _conclude(demo: Demo, lives: list[Life], console: Console) -> int:
