@@ -295,16 +295,6 @@ def seal_record(row: RecordRow) -> RecordRow:
     return RecordRow(*columns, digest_of("record", columns))
 
 
-def checkpoint_digest(row: CheckpointRow) -> bytes:
-    """Return blake2b-128 over every column but the digest itself."""
-    return digest_of("checkpoint", row[:-1])
-
-
-def record_digest(row: RecordRow) -> bytes:
-    """Return blake2b-128 over every column but the digest itself."""
-    return digest_of("record", row[:-1])
-
-
 def digest_of(tag: str, columns: Sequence[Any]) -> bytes:
     """Return the 16-byte digest of a row's columns: blake2b-128 over their msgpack array, which frames every field."""
     return hashlib.blake2b(_packb((tag, *columns)), digest_size=16).digest()

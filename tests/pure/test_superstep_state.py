@@ -151,8 +151,6 @@ def test_a_base_finds_its_tasks_by_id() -> None:
     base = base_of(plan_of(), *pulls("a", "b"))
     assert [base.task_index(task.id) for task in base.tasks] == [0, 1]
     assert base.task_index("0" * 32) is None
-    assert not base.finished
-    assert base_of(plan_of()).finished
 
 
 def test_a_pull_has_no_argument_and_none_is_one() -> None:

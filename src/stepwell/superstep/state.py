@@ -135,10 +135,6 @@ class Base:
     def checkpoint_id(self) -> str:
         return self.identity.checkpoint_id
 
-    @property
-    def finished(self) -> bool:
-        return not self.tasks
-
     def task_index(self, task_id: str) -> int | None:
         """Return the position of the task with this id, or None."""
         return next((i for i, task in enumerate(self.tasks) if task.id == task_id), None)
