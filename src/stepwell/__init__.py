@@ -243,16 +243,16 @@ if TYPE_CHECKING:
     from stepwell.runtime.snapshot import (
         StateSnapshot as StateSnapshot,
     )
-    from stepwell.stores.savers import (
+    from stepwell.savers.sqlite import (
         AsyncSqliteSaver as AsyncSqliteSaver,
     )
-    from stepwell.stores.savers import (
+    from stepwell.savers.sqlite import (
         InMemorySaver as InMemorySaver,
     )
-    from stepwell.stores.savers import (
+    from stepwell.savers.sqlite import (
         MemorySaver as MemorySaver,
     )
-    from stepwell.stores.savers import (
+    from stepwell.savers.sqlite import (
         SqliteSaver as SqliteSaver,
     )
 
@@ -286,7 +286,7 @@ _HOMES = {
         "interrupt",
     ),
     "stepwell.runtime.snapshot": ("PregelTask", "StateSnapshot"),
-    "stepwell.stores.savers": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
+    "stepwell.savers.sqlite": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
     "stepwell.engine": ("CompiledGraph",),
     "stepwell.errors": (
         "AmbiguousAnswerError",

@@ -14,7 +14,7 @@ from stepwell.cli.faults import UnknownDatabaseError
 from stepwell.cli.screen import say
 from stepwell.cli.settings import Settings
 from stepwell.errors import UnknownThreadError, UsageError
-from stepwell.stores.savers import MEMORY, SqliteSaver
+from stepwell.savers.sqlite import MEMORY, SqliteSaver
 
 if TYPE_CHECKING:
     from stepwell.engine import CompiledGraph
