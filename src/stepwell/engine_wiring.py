@@ -1,0 +1,151 @@
+"""What every part of `CompiledGraph` stands on: its surroundings, the checks of a call, and the two drivers.
+
+The parts are cut by subject: this, `engine_reading.py`, `engine_editing.py`, and running, in `engine.py`. No part is
+used alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from stepwell.clock import SystemClock
+from stepwell.codec import Codec, Registry, register_type
+from stepwell.errors import InvalidCheckpointerError, InvalidConfigError, NoCheckpointerError
+from stepwell.graph.state_graph import StateGraph
+from stepwell.graph.types import MISSING, Command, Interrupt, Missing, Overwrite, Send
+from stepwell.ids import TimeOrderedIds
+from stepwell.plan.tables import Plan
+from stepwell.runtime.config import RunConfig, parse_config
+from stepwell.runtime.run import DURABILITIES, Request, Run
+from stepwell.runtime.stream import Stream
+from stepwell.runtime.sync_driver import SyncPort
+from stepwell.store import Store
+from stepwell.worker.lease import LeaseKeeper
+
+if TYPE_CHECKING:
+    from stepwell.runtime.async_driver import AsyncPort
+
+Config = Mapping[str, Any] | None
+StreamMode = str | Sequence[str]
+Keys = str | Sequence[str] | None
+Breakpoints = Sequence[str] | Literal["*"] | None
+
+
+class RunOptions(TypedDict, total=False):
+    """What every way to run a graph takes beside its input and config."""
+
+    context: Any
+    """What nodes get as `runtime.context`; a dict becomes the graph's context schema."""
+    interrupt_before: Breakpoints
+    interrupt_after: Breakpoints
+    """Nodes to pause at, instead of those the graph was compiled with; "*" for all."""
+    durability: Literal["sync", "async", "exit"] | None
+    """When supersteps become durable; "sync" unless given."""
+    on_pending: Literal["raise", "discard", "finish"] | None
+    """What a new input does with unfinished work; raise over open questions and discard otherwise, unless given."""
+    on_limit: Literal["raise", "stop"]
+    """Whether a step limit raises, or returns the state reached."""
+    thread_step_limit: int | None
+    """Bounds the steps of the thread's whole history, where the config's `recursion_limit` bounds this run."""
+
+
+class Wired:
+    """A compiled graph's surroundings."""
+
+    def __init__(
+        self,
+        builder: StateGraph[Any, Any, Any, Any],
+        plan: Plan,
+        *,
+        checkpointer: Any = None,
+        store: Any = None,
+        debug: bool = False,
+        name: str | None = None,
+        config: Config = None,
+    ) -> None:
+        self.builder = builder
+        self.plan = plan
+        self.name = name or "LangGraph"
+        self.checkpointer = checkpointer
+        self.store = store
+        self.debug = debug
+        self._config = config
+        self._durable = _store_of(checkpointer)
+        registry = Registry.from_schemas(*plan.schemas).with_types(Send, Command, Interrupt, Overwrite)
+        self.codec = Codec(registry, getattr(checkpointer, "on_unknown_type", None))
+        self._leases = keeper_of(self._durable) if self._durable is not None else None
+
+    def _addressed(self, config: Config, operation: str) -> RunConfig:
+        """Return the config of a call that needs a thread on disk."""
+        if self._durable is None:
+            raise NoCheckpointerError(operation=operation)
+        checked = parse_config(config, self._config) if self._config else parse_config(config)
+        if checked.thread_id is None:
+            raise InvalidConfigError(reason=f"{operation} needs a thread_id in configurable", key="thread_id")
+        return checked
+
+    def _new_run(self, request: Request, stream: Stream | None = None) -> Run:
+        return Run(self.plan, self.codec, self._durable, request, _CLOCK, _IDS, self.store, stream, self._leases)
+
+    async def _off_loop(self, function: Any) -> Any:
+        from stepwell.runtime.async_driver import blocking
+
+        return await blocking(function, self._durable)
+
+
+register_type(Missing, name="stepwell:MISSING", dump=lambda value: None, load=lambda stored: MISSING)
+_CLOCK = SystemClock()
+_IDS = TimeOrderedIds()
+
+
+def check_options(options: RunOptions) -> None:
+    """Refuse an option nobody knows, and a value that is none of its choices, before anything is read."""
+    unknown = options.keys() - RunOptions.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"unknown options {', '.join(sorted(unknown))}; known: {', '.join(RunOptions.__annotations__)}")
+    for name, choices in _CHOICES.items():
+        value = options.get(name)
+        if value is not None and value not in choices:
+            raise InvalidConfigError(reason=f"{name} is one of {', '.join(choices)}, not {value!r}", key=name)
+    limit = options.get("thread_step_limit")
+    if limit is not None and limit < 1:
+        raise InvalidConfigError(reason=f"thread_step_limit is at least 1, not {limit}", key="thread_step_limit")
+
+
+_CHOICES = {"durability": DURABILITIES, "on_pending": ("raise", "discard", "finish"), "on_limit": ("raise", "stop")}
+
+
+def sync_port(run: Run) -> SyncPort:
+    port = run.port = SyncPort(run)
+    if run.stream is not None:
+        run.stream.wake = port.wake
+    return port
+
+
+def async_port(run: Run) -> AsyncPort:
+    from stepwell.runtime.async_driver import AsyncPort
+
+    port = run.port = AsyncPort(run)
+    if run.stream is not None:
+        run.stream.wake = port.wake
+    return port
+
+
+def _store_of(checkpointer: Any) -> Store | None:
+    """Return the store behind a checkpointer; what is no saver of ours is refused with what to pass instead."""
+    if checkpointer is None or checkpointer is False:
+        return None
+    store = getattr(checkpointer, "store", None)
+    if store is None or not hasattr(store, "admit"):
+        kind = f"{type(checkpointer).__module__}.{type(checkpointer).__qualname__}"
+        raise InvalidCheckpointerError(given=kind)
+    return store  # type: ignore[no-any-return]
+
+
+def keeper_of(store: Store) -> LeaseKeeper:
+    """Return the one lease keeper of a store."""
+    keeper = getattr(store, "_lease_keeper", None)
+    if keeper is None:
+        keeper = store._lease_keeper = LeaseKeeper(store)  # type: ignore[attr-defined]
+    return keeper
