@@ -5,14 +5,15 @@ thread's epoch. What is written:
 
 - a *checkpoint* row per superstep, edit, fork or input: immutable, chained to its parent by digest;
 - a *record* row per pending outcome, failure, question, answer or attempt: immutable, chained to its base checkpoint;
-- a *run* row per drive and a *thread* row per thread: the only rows that are updated, always under the epoch.
+- a *run* row per drive and a *thread* row per thread: the only rows that are updated, always under the epoch;
+- an *event* row per lifecycle event of a run that keeps a log: immutable, chained to the event before it.
 
 **Lock order.** Every writing transaction locks the thread row first, by updating it under its epoch and head, and
 writes nothing if that update changed no row. Reads never lock.
 
 **Digests.** `seal_checkpoint` and `seal_record` hash every column, the body as stored and the parent's digest. A store
-verifies each row it returns and raises `CorruptRecordError`; it never skips one. Thread and run rows are sealed by the
-store, which alone knows the lease columns.
+verifies each row it returns and raises `CorruptRecordError`; it never skips one. Thread, run and event rows are sealed
+by the store, which alone knows the lease columns and the ends of the logs.
 """
 
 from __future__ import annotations
@@ -95,6 +96,37 @@ class RunRow(NamedTuple):
     checkpoint_id: str
     """The last checkpoint the run committed, "" before the first."""
     error: str
+    kind: str
+    """What the call was: input | continue | answer | command | retry | replay"""
+    takeovers: int
+    """How often another process went on with it, in all."""
+    events: int
+    """Events its log held when this row was last written. The store fills it in where the write adds events."""
+
+
+class EventRow(NamedTuple):
+    """One entry of a run's log."""
+
+    run_id: str
+    thread_id: str
+    ordinal: int
+    """Position in the log, from 1 without gaps: a lost one is visible."""
+    kind: str
+    """The event's name, as `stepwell.events` has it."""
+    created_at: int
+    previous_digest: bytes
+    """Digest of the event before it; `NO_DIGEST` for the first."""
+    body: bytes
+    digest: bytes
+
+
+class EventDraft(NamedTuple):
+    """An event to add to the log of a run of the thread that is written; the store gives it its place."""
+
+    run_id: str
+    kind: str
+    created_at: int
+    body: bytes
 
 
 class ThreadRow(NamedTuple):
@@ -126,6 +158,7 @@ class Rows(NamedTuple):
     lineages: int
     checkpoints: Sequence[CheckpointRow]
     records: Sequence[RecordRow]
+    events: Sequence[EventDraft] = ()
 
 
 @dataclass(slots=True)
@@ -177,7 +210,7 @@ class Counts:
     transactions: int = 0
     statements: int = 0
     bytes: int = 0
-    """Bytes of bodies, inputs and metadata handed to the database."""
+    """Bytes of bodies, inputs, metadata and events handed to the database."""
     syncs: int = 0
     """Transactions that were not answered before the disk had them."""
     renewals: int = 0
@@ -226,8 +259,13 @@ class Reader(Protocol):
 
     def run(self, run_id: str) -> RunRow | None: ...
 
-    def runs(self, thread_id: str) -> list[RunRow]:
-        """Return the thread's runs, newest first."""
+    def runs(self, thread_id: str, limit: int | None = None, before: str | None = None) -> list[RunRow]:
+        """Return the thread's runs, last admitted first: at most `limit`, and only those before the run `before`."""
+        ...
+
+    def events(self, run_id: str, after: int = 0, limit: int | None = None) -> list[EventRow]:
+        """Return the run's log behind the ordinal `after`. An entry that is missing, its last ones included once the
+        run has counted them, is a `CorruptRecordError`."""
         ...
 
     def threads(self, limit: int | None = None) -> list[ThreadRow]:
@@ -264,6 +302,10 @@ class Store(Protocol):
 
     def renew(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> bool:
         """Extend the lease. False: it is somebody else's now."""
+        ...
+
+    def is_held(self, thread: ThreadRow) -> bool:
+        """Tell whether the run that has the thread's lease is alive, as far as can be known: not expired, not dead."""
         ...
 
     def reading(self) -> AbstractContextManager[Reader]:

@@ -17,10 +17,9 @@ from stepwell.errors import CorruptRecordError, StepwellError, StoreError, Unsup
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing.store_suite.drive import THREAD
 from tests.stores.disk import Disk
-from tests.stores.test_sqlite_integrity import TABLES, raw, read_all, small_thread
+from tests.stores.test_sqlite_integrity import ROWS, TABLES, raw, read_all, small_thread
 
 PAGE = 4096
-ROWS = {"threads": 1, "runs": 1, "checkpoints": 2, "records": 3}
 LOG_VERSIONS = (18, 19)
 """The bytes of a file's header that say it has a log; memory has none."""
 
@@ -226,6 +225,8 @@ def test_a_schema_version_that_never_was_is_corrupt(small: bytes, tmp_path: Path
         ("update checkpoints set metadata = 5", "checkpoints"),
         ("update checkpoints set metadata = '[1]'", "checkpoints"),
         ("update records set digest = null", "records"),
+        ("update events set kind = cast(x'ff' as text)", "events"),
+        ("update events set created_at = 'text'", "events"),
     ],
 )
 def test_a_value_of_another_type_is_a_fault_of_its_row(statement: str, table: str) -> None:

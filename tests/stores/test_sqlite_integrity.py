@@ -8,21 +8,23 @@ import apsw
 import pytest
 
 from stepwell.errors import CorruptRecordError
-from stepwell.store import HistoryQuery, ThreadRow
+from stepwell.store import HistoryQuery, ThreadRow, digest_of
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.stores.sqlite.rows import thread_digest
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
+from stepwell.testing.store_suite.events import telling
 
-TABLES = {"threads": "thread_id", "runs": "run_id", "checkpoints": "seq", "records": "seq"}
+TABLES = {"threads": "thread_id", "runs": "run_id", "checkpoints": "seq", "records": "seq", "events": "ordinal"}
+ROWS = {"threads": 1, "runs": 1, "checkpoints": 2, "records": 3, "events": 2}
 READ_EACH = 7
 """Reading is tried on each seventh flip; `test_sqlite_damage.py` reads after all of them."""
 
 
 def small_thread(store: SqliteStore) -> Drive:
-    """Return a run of two checkpoints and three records, one of which is the last row committed."""
+    """Return a run of two checkpoints, three records, one of which is the last row committed, and two events."""
     drive = started(store)
     drive.commit(records=2, metadata='{"user": "ann"}')
-    store.commit(drive.outcome(kind="interrupted"))
+    store.commit(telling(drive.outcome(kind="interrupted"), "one", "two"))
     return drive
 
 
@@ -72,6 +74,7 @@ def read_all(store: SqliteStore) -> None:
     with store.reading() as reader:
         reader.threads()
         reader.run("run-1")
+        reader.events("run-1")
         reader.child(THREAD, 1, 0)
         reader.checkpoints(THREAD, [1, 4])
         reader.records_of_kind(THREAD, "interrupted")
@@ -93,7 +96,7 @@ def test_every_flipped_bit_is_found(store: SqliteStore, table: str, column: str)
     connection, key = raw(store), TABLES[table]
     text = {name: kind == "TEXT" for _, name, kind, *_ in connection.execute(f"pragma table_info({table})")}[column]
     rows = connection.execute(f"select {key}, {column} from {table}").fetchall()
-    assert len(rows) == {"threads": 1, "runs": 1, "checkpoints": 2, "records": 3}[table]
+    assert len(rows) == ROWS[table]
     missed, tried = [], 0
     for place, value in rows:
         for flipped in flips(value):
@@ -168,6 +171,32 @@ def test_a_missing_parent_is_found(store: SqliteStore) -> None:
         reader.checkpoints(THREAD, [1, 4])
 
 
+def test_a_missing_event_is_found(store: SqliteStore) -> None:
+    change(store, "delete from events where ordinal = 1")
+    assert any("event 1 of run 'run-1' is missing" in fault for fault in store.verify())
+    with store.reading() as reader, pytest.raises(CorruptRecordError, match="event 1 of run 'run-1' is missing"):
+        reader.events("run-1")
+
+
+def test_a_lost_end_of_a_log_is_found() -> None:
+    store = SqliteStore()
+    store.commit(telling(started(store).ending(), "one", "two"))
+    change(store, "delete from events where ordinal = 2")
+    assert any("lost end: it has counted 2 events, 1 are there" in fault for fault in store.verify())
+    with store.reading() as reader, pytest.raises(CorruptRecordError, match="lost end"):
+        reader.events("run-1")
+    store.close()
+
+
+def test_an_event_that_was_put_between_is_found(store: SqliteStore) -> None:
+    with store.reading() as reader:
+        row = reader.events("run-1")[1]
+    forged = row._replace(previous_digest=b"x" * 16)
+    change_to = (forged.previous_digest, digest_of("event", forged[:-1]))
+    raw(store).execute("update events set previous_digest = ?, digest = ? where ordinal = 2", change_to)
+    assert any("the event before it is another" in fault for fault in store.verify())
+
+
 def test_a_missing_run_is_found(store: SqliteStore) -> None:
     change(store, "delete from runs")
     assert any("its run 'run-1' is missing" in fault for fault in store.verify())
@@ -177,6 +206,8 @@ def test_rows_of_no_thread_are_found(store: SqliteStore) -> None:
     change(store, "delete from threads")
     faults = list(store.verify())
     assert [fault.partition(":")[0] for fault in faults] == ["checkpoints", "records", "runs"]
+    change(store, "delete from runs")
+    assert "events: rows of thread 'thread-1' have no run row" in list(store.verify())
     with store.reading() as reader, pytest.raises(CorruptRecordError):
         reader.newest(THREAD, "")
 

@@ -25,7 +25,7 @@ from stepwell.errors import (
 from stepwell.graph.types import Command
 from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
 from stepwell.runtime.loading import check_input_kept, load, superseded
-from stepwell.runtime.opening import Place, new_identity, open_call, plan_input, rules_for
+from stepwell.runtime.opening import Place, kind_of_call, new_identity, open_call, plan_input, rules_for
 from stepwell.runtime.run import Run
 from stepwell.store import NO_DIGEST, Claim, Reader, RunRow
 from stepwell.superstep import lifecycle
@@ -232,7 +232,8 @@ def _run_row(run: Run, place: Place, crashed: RunRow | None, base_seq: int, stor
     if crashed is not None:
         stuck = place.thread is not None and place.thread.head_seq == crashed.progress_seq
         tries = (crashed.recoveries if stuck else 0) + 1
-        return crashed._replace(recoveries=tries, progress_seq=run.ledger.head_seq)
+        takeovers = crashed.takeovers + 1
+        return crashed._replace(recoveries=tries, progress_seq=run.ledger.head_seq, takeovers=takeovers)
     return RunRow(
         run_id=run.run_id,
         thread_id=run.config.thread_id or "",
@@ -248,6 +249,9 @@ def _run_row(run: Run, place: Place, crashed: RunRow | None, base_seq: int, stor
         progress_seq=run.ledger.head_seq,
         checkpoint_id=run.base.checkpoint_id if run.ledger.draft is None else "",
         error="",
+        kind=kind_of_call(run.request, place.newest),
+        takeovers=0,
+        events=0,
     )
 
 

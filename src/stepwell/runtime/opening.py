@@ -14,7 +14,7 @@ from stepwell.graph.types import Command
 from stepwell.runtime.answers import answer_base, command_base, fork_base, open_lineage, recorded_positions
 from stepwell.runtime.ledger import Draft
 from stepwell.runtime.loading import Loaded
-from stepwell.runtime.run import Run
+from stepwell.runtime.run import Request, Run
 from stepwell.store import NO_DIGEST, Reader, RunRow, ThreadRow
 from stepwell.superstep import lifecycle
 from stepwell.superstep.answer import resumes
@@ -36,6 +36,17 @@ class Place(NamedTuple):
     """The checkpoint is the newest of its lineage."""
     crashed: RunRow | None
     """The run that was driving the thread when its process died."""
+
+
+def kind_of_call(request: Request, newest: bool) -> str:
+    """Return what the call is, as the run's row says it (`lifecycle.RUN_KINDS`)."""
+    if isinstance(request.input, Command):
+        return lifecycle.ANSWER if resumes(request.input) else "command"
+    if request.input is not None:
+        return "input"
+    if request.retry_only:
+        return "retry"
+    return "continue" if newest else "replay"
 
 
 def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow | None) -> tuple[int | None, bytes]:

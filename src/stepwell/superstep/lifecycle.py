@@ -26,3 +26,6 @@ RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWE
 
 SOURCES: Final = ("input", "loop", "update", "fork")
 """What made a checkpoint."""
+
+RUN_KINDS: Final = ("input", "continue", ANSWER, "command", "retry", "replay")
+"""What call made a run. An edit and a fork are no runs."""

@@ -13,9 +13,19 @@ from typing import Any
 
 import apsw
 
-from stepwell.store import NO_DIGEST, CheckpointRow, RecordRow, ThreadRow
+from stepwell.store import NO_DIGEST, CheckpointRow, EventRow, RecordRow, RunRow, ThreadRow
 from stepwell.stores.sqlite.damage import DAMAGE, unreadable
-from stepwell.stores.sqlite.rows import CHECKPOINTS, NOT_ITS_DIGEST, NOT_TEXT, RECORDS, RUNS, THREADS, Row, Table
+from stepwell.stores.sqlite.rows import (
+    CHECKPOINTS,
+    EVENTS,
+    NOT_ITS_DIGEST,
+    NOT_TEXT,
+    RECORDS,
+    RUNS,
+    THREADS,
+    Row,
+    Table,
+)
 from stepwell.stores.sqlite.sql import query
 
 
@@ -26,7 +36,7 @@ def audit(connection: apsw.Connection) -> Iterator[str]:
         for raw in connection.execute(query("raw_threads")):
             yield from _Thread(connection, raw).faults()
         for table, thread_id in connection.execute(query("orphans")):
-            yield f"{table}: rows of thread {_shown(thread_id)} have no thread row"
+            yield f"{table}: rows of thread {_shown(thread_id)} have no {'run' if table == 'events' else 'thread'} row"
     except DAMAGE as error:
         yield f"the database file cannot be read on: {error}. Restore it from a backup"
     except apsw.Error as error:
@@ -47,18 +57,22 @@ class _Thread:
         self._execute = connection.execute
         self._raw = raw
         self._digests: dict[int, bytes] = {}
-        self._runs: set[str] = set()
+        self._runs: dict[str, RunRow] = {}
+        self._logs: dict[str, tuple[int, bytes]] = {}
         self._faults: list[str] = []
 
     def faults(self) -> list[str]:
         thread = self._row(THREADS, self._raw)
         for run in self._rows(RUNS, "raw_runs"):
-            self._runs.add(run.run_id)
+            self._runs[run.run_id] = run
         for checkpoint in self._rows(CHECKPOINTS, "raw_checkpoints"):
             self._checkpoint(checkpoint, thread)
         ordinals: Counter[int] = Counter()
         for record in self._rows(RECORDS, "raw_records"):
             self._record(record, ordinals)
+        for event in self._rows(EVENTS, "raw_events"):
+            self._event(event)
+        self._log_ends()
         if thread is not None:
             self._thread(thread)
         return self._faults
@@ -97,6 +111,20 @@ class _Thread:
                 "records", row.seq, f"record {ordinals[row.base_seq]} of base {row.base_seq} is missing before it"
             )
         ordinals[row.base_seq] = row.ordinal + 1
+
+    def _event(self, row: EventRow) -> None:
+        last, digest = self._logs.get(row.run_id, (0, NO_DIGEST))
+        if row.ordinal != last + 1:
+            self._fault("events", row.ordinal, f"event {last + 1} of run {row.run_id!r} is missing before it")
+        elif row.previous_digest != digest:
+            self._fault("events", row.ordinal, "the event before it is another than the one it was written after")
+        self._logs[row.run_id] = (row.ordinal, row.digest)
+
+    def _log_ends(self) -> None:
+        for run in self._runs.values():
+            found = self._logs.get(run.run_id, (0, NO_DIGEST))[0]
+            if found < run.events:
+                self._fault("runs", run.run_id, f"lost end: it has counted {run.events} events, {found} are there")
 
     def _linked(self, table: str, seq: int, what: str, found: bytes | None, expected: bytes) -> None:
         if found is None:

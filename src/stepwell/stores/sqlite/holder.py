@@ -24,6 +24,11 @@ def same_boot(holder: str, boot_id: str) -> bool:
     return holder.partition("|")[0] == boot_id
 
 
+def is_gone(holder: str, boot_id: str) -> bool:
+    """Tell whether the holder of a lease needs no waiting for: it is dead, or of another boot."""
+    return not same_boot(holder, boot_id) or is_dead(holder, boot_id)
+
+
 def is_dead(holder: str, boot_id: str) -> bool:
     """Tell whether the holder is certainly gone. False where that cannot be known."""
     boot, namespace, pid, started = ([*holder.split("|"), "", "", "", ""])[:4]

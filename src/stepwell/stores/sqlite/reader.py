@@ -12,11 +12,11 @@ from typing import Any
 
 import apsw
 
-from stepwell.store import CheckpointRow, HistoryQuery, RecordRow, RunRow, ThreadRow
+from stepwell.store import CheckpointRow, EventRow, HistoryQuery, RecordRow, RunRow, ThreadRow
 from stepwell.stores.sqlite.audit import locate_undecodable
 from stepwell.stores.sqlite.damage import DAMAGE, damaged, unreadable
 from stepwell.stores.sqlite.filters import filter_text
-from stepwell.stores.sqlite.rows import CHECKPOINTS, RECORDS, RUNS, THREADS, Row, Table, corrupt
+from stepwell.stores.sqlite.rows import CHECKPOINTS, EVENTS, RECORDS, RUNS, THREADS, Row, Table, corrupt
 from stepwell.stores.sqlite.sql import query
 
 
@@ -90,9 +90,21 @@ class SqliteReader:
         """Return the run."""
         return _first(self._rows("run", RUNS, run_id=run_id))
 
-    def runs(self, thread_id: str) -> list[RunRow]:
+    def runs(self, thread_id: str, limit: int | None = None, before: str | None = None) -> list[RunRow]:
         """Return the thread's runs, last admitted first."""
-        return self._rows("runs", RUNS, thread_id=thread_id)
+        return self._rows("runs", RUNS, thread_id=thread_id, before=before, max_rows=_bound(limit))
+
+    def events(self, run_id: str, after: int = 0, limit: int | None = None) -> list[EventRow]:
+        """Return the run's log behind an ordinal, without gaps and up to its end."""
+        found = self._rows("events", EVENTS, run_id=run_id, after=after, max_rows=_bound(limit))
+        for ordinal, row in enumerate(found, after + 1):
+            if row.ordinal != ordinal:
+                raise corrupt("events", row.thread_id, ordinal, f"event {ordinal} of run {run_id!r} is missing")
+        run = self.run(run_id) if limit is None or len(found) < limit else None
+        if run is not None and after + len(found) < run.events:
+            lost = f"lost end: run {run_id!r} has counted {run.events} events, {after + len(found)} are there"
+            raise corrupt("events", run.thread_id, run.events, lost)
+        return found
 
     def threads(self, limit: int | None = None) -> list[ThreadRow]:
         """Return threads, last changed first."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, get_type_hints
 
 from stepwell.errors import CorruptRecordError
-from stepwell.store import CheckpointRow, RecordRow, RunRow, ThreadRow, digest_of
+from stepwell.store import CheckpointRow, EventRow, RecordRow, RunRow, ThreadRow, digest_of
 
 Row = TypeVar("Row")
 
@@ -94,3 +94,4 @@ THREADS = Table("threads", "thread", 0, None, lambda row: ThreadRow._make(row[:-
 RUNS = Table("runs", "run", 1, 0, lambda row: RunRow._make(row[:-2]), *_kinds(RunRow))
 CHECKPOINTS = Table("checkpoints", "checkpoint", 0, 3, CheckpointRow._make, *_kinds(CheckpointRow))
 RECORDS = Table("records", "record", 0, 3, RecordRow._make, *_kinds(RecordRow))
+EVENTS = Table("events", "event", 1, 2, EventRow._make, *_kinds(EventRow))

@@ -16,6 +16,7 @@ from stepwell.errors import UnsupportedStorageError
 from stepwell.store import Claim, Commit, Counts, Reader, ThreadRow
 from stepwell.stores.sqlite.connection import MEMORY
 from stepwell.stores.sqlite.fork import watch
+from stepwell.stores.sqlite.holder import is_gone
 from stepwell.stores.sqlite.member import Renewal
 from stepwell.stores.sqlite.snapshots import FileSnapshots, MemorySnapshots
 from stepwell.stores.sqlite.writer import Writer
@@ -42,7 +43,8 @@ class SqliteStore:
         self.path = os.fspath(path)
         self.blocking = self.path != MEMORY
         self.counts = Counts()
-        self._writer = Writer(self.path, synchronous, clock or SystemClock(), self.counts, vfs)
+        self._clock = clock or SystemClock()
+        self._writer = Writer(self.path, synchronous, self._clock, self.counts, vfs)
         self._snapshots = FileSnapshots(self.path, vfs) if self.blocking else MemorySnapshots(self._writer)
         watch(self)
 
@@ -62,6 +64,12 @@ class SqliteStore:
     def renew(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> bool:
         """Extend the lease; False where it is somebody else's now."""
         return bool(self._writer.run(Renewal(thread_id, run_id, epoch, lease_seconds)))
+
+    def is_held(self, thread: ThreadRow) -> bool:
+        """Tell whether the run that has the thread's lease is alive, as far as can be known."""
+        if not thread.run_id or thread.lease_until <= self._clock.boottime():
+            return False
+        return not is_gone(thread.holder, self._clock.boot_id())
 
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one consistent snapshot for reads."""

@@ -13,7 +13,8 @@ from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import LeaseLostError, RunConflictError, ThreadBusyError
 from stepwell.store import Claim, Commit, Counts, Rows, RunRow, ThreadRow
-from stepwell.stores.sqlite.holder import is_dead, same_boot, this_process
+from stepwell.stores.sqlite.event_log import add_events, counted
+from stepwell.stores.sqlite.holder import is_gone, this_process
 from stepwell.stores.sqlite.member import Renewal
 from stepwell.stores.sqlite.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.sqlite.sql import query
@@ -76,7 +77,8 @@ class Writes:
         points.reach(points.FENCED)
         self._insert(claim.thread_id, row.epoch, claim.rows, claim.run)
         if claim.ended is not None and claim.seen is not None:
-            self._put_run(claim.thread_id, claim.seen.epoch, claim.ended)
+            ended = counted(self._execute, self._counts, claim.ended) if claim.rows.events else claim.ended
+            self._put_run(claim.thread_id, claim.seen.epoch, ended)
         if row.run_id:
             self._graphs[claim.thread_id] = (row.epoch, claim.graph_id)
         return row, digest
@@ -93,9 +95,7 @@ class Writes:
 
     def _is_gone(self, seen: ThreadRow) -> bool:
         """Tell whether the holder of a lease needs no waiting for: it is dead, or of another boot."""
-        if not seen.run_id:
-            return False
-        return not same_boot(seen.holder, self._boot_id) or is_dead(seen.holder, self._boot_id)
+        return bool(seen.run_id) and is_gone(seen.holder, self._boot_id)
 
     def _lease(self, run_id: str, seconds: float) -> tuple[str, str, float]:
         return run_id, self._holder, self._boottime() + seconds
@@ -134,6 +134,9 @@ class Writes:
             counts.statements += 1
             counts.bytes += len(record.body)
             execute(_RECORD, record)
+        if rows.events:
+            add_events(execute, counts, thread_id, rows.events)
+            run = counted(execute, counts, run) if run is not None else None
         if run is not None:
             self._put_run(thread_id, epoch, run)
 

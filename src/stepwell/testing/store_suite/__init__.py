@@ -14,6 +14,7 @@ Each call of the factory returns a store on the same database. A backend that se
 """
 
 from stepwell.testing.store_suite.admission import TestAdmission, TestEndedRun
+from stepwell.testing.store_suite.events import TestEventLog
 from stepwell.testing.store_suite.fence import TestFence, TestLease
 from stepwell.testing.store_suite.fixtures import clock, store
 from stepwell.testing.store_suite.group import TestGroupCommit, TestOrder
@@ -25,6 +26,7 @@ __all__ = [
     "TestAdmission",
     "TestAtomicity",
     "TestEndedRun",
+    "TestEventLog",
     "TestFence",
     "TestGroupCommit",
     "TestHistory",

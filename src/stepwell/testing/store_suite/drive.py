@@ -88,6 +88,9 @@ def run_row(thread_id: str, run_id: str, **columns: Any) -> RunRow:
         progress_seq=0,
         checkpoint_id="",
         error="",
+        kind="input",
+        takeovers=0,
+        events=0,
     )
     return row._replace(**columns)
 

@@ -122,6 +122,24 @@ class TestLease:
         clock.advance(3600.0)
         assert store.renew(THREAD, "run-1", drive.epoch, 30.0)
 
+    def test_a_thread_is_held_while_its_lease_lasts(self, store: Store, clock: FakeClock) -> None:
+        def held() -> bool:
+            with store.reading() as reader:
+                thread = reader.thread(THREAD)
+            assert thread is not None
+            return store.is_held(thread)
+
+        drive = started(store)
+        assert held()
+        clock.advance(29.0)
+        assert held()
+        clock.advance(1.0)
+        assert not held()
+        drive.commit()
+        assert held()
+        store.commit(drive.ending())
+        assert not held()
+
     def test_a_lost_lease_is_not_renewed(self, store: Store, clock: FakeClock) -> None:
         drive = started(store)
         clock.advance(31.0)

@@ -139,6 +139,23 @@ class TestRuns:
         with store.reading() as reader:
             assert [run.run_id for run in reader.runs(THREAD)] == ["run-3", "run-2", "run-1"]
 
+    def test_runs_are_read_in_pages(self, store: Store) -> None:
+        store.commit(started(store).ending())
+        for number in (2, 3, 4):
+            drive = Drive(store, run_id=f"run-{number}")
+            drive.take_over()
+            store.commit(drive.ending())
+        store.commit(started(store, "other", run_id="theirs").ending())
+
+        def page(limit: int | None, before: str | None = None) -> list[str]:
+            with store.reading() as reader:
+                return [run.run_id for run in reader.runs(THREAD, limit, before)]
+
+        assert page(2) == ["run-4", "run-3"]
+        assert page(2, "run-3") == ["run-2", "run-1"]
+        assert page(None, "run-2") == ["run-1"]
+        assert page(0) == page(None, "run-1") == page(None, "theirs") == page(None, "nobody") == []
+
     def test_a_run_is_written_as_it_shall_be(self, store: Store, clock: FakeClock) -> None:
         drive = started(store)
         commit = drive.step()

@@ -1,4 +1,4 @@
--- Four tables hold everything.
+-- Five tables hold everything.
 --
 -- threads      one row a thread: who may write it (epoch, run_id, holder, lease_until) and where its history ends
 --              (head_seq, head_digest). Every writing transaction updates this row first and stops if that changed no
@@ -8,6 +8,8 @@
 -- checkpoints  one row a superstep, edit or fork; never updated. Chained to its parent by digest.
 -- records      one row an outcome, failure, question, answer or attempt on a base checkpoint; never updated. Chained to
 --              its base by digest and numbered within it from 0, so that a lost one leaves a gap.
+-- events       one row a lifecycle event of a run that keeps a log; never updated. Chained to the event before it by digest
+--              and numbered within the run from 1. `runs.events` counts them, so that a lost end is visible too.
 --
 -- The path of a row: an admission writes the thread, the run and the first checkpoints in one transaction; each
 -- superstep then updates the thread and inserts what it made; the last commit also settles the run and frees the thread.
@@ -47,6 +49,9 @@ create table runs (
   progress_seq  integer not null,
   checkpoint_id text    not null,
   error         text    not null,
+  kind          text    not null,
+  takeovers     integer not null,
+  events        integer not null,
   epoch         integer not null,
   digest        blob    not null
 ) strict;
@@ -96,6 +101,18 @@ create table records (
 ) strict;
 
 create unique index records_of_base on records (thread_id, base_seq, ordinal);
+
+create table events (
+  run_id          text    not null,
+  thread_id       text    not null,
+  ordinal         integer not null,
+  kind            text    not null,
+  created_at      integer not null,
+  previous_digest blob    not null,
+  body            blob    not null,
+  digest          blob    not null,
+  primary key (run_id, ordinal)
+) strict, without rowid;
 
 pragma application_id = 1400139895;
 pragma user_version = 1;

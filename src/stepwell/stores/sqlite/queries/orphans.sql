@@ -1,4 +1,4 @@
--- Rows that belong to no thread: table name, and the thread id they carry, as bytes. Locks nothing.
+-- Rows that belong to no thread, events to no run: table name, and the thread id they carry, as bytes. Locks nothing.
 select distinct 'checkpoints', cast(thread_id as blob) from checkpoints
 where thread_id not in (select thread_id from threads)
 union all
@@ -7,3 +7,6 @@ where thread_id not in (select thread_id from threads)
 union all
 select distinct 'runs', cast(thread_id as blob) from runs
 where thread_id not in (select thread_id from threads)
+union all
+select distinct 'events', cast(thread_id as blob) from events
+where run_id not in (select run_id from runs)

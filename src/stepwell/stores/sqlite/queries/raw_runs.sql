@@ -15,6 +15,9 @@ select
   iif(typeof(progress_seq) = 'integer', progress_seq, null),
   iif(typeof(checkpoint_id) = 'text', cast(checkpoint_id as blob), null),
   iif(typeof(error) = 'text', cast(error as blob), null),
+  iif(typeof(kind) = 'text', cast(kind as blob), null),
+  iif(typeof(takeovers) = 'integer', takeovers, null),
+  iif(typeof(events) = 'integer', events, null),
   iif(typeof(epoch) = 'integer', epoch, null),
   iif(typeof(digest) = 'blob', digest, null)
 from runs
