@@ -18,6 +18,7 @@ COMMITTED = "superstep.committed"
 ENDED = "run.ended"
 BEGUN = "transaction.begun"
 FENCED = "transaction.fenced"
+ROWS_DELETED = "transaction.rows_deleted"
 WRITTEN = "transaction.written"
 DURABLE = "transaction.durable"
 
@@ -32,6 +33,7 @@ ALL: tuple[str, ...] = (
     ENDED,
     BEGUN,
     FENCED,
+    ROWS_DELETED,
     WRITTEN,
     DURABLE,
 )

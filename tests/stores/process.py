@@ -12,9 +12,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from stepwell.store import Deletion
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing.crash import VARIABLE, arm_from_environment
-from stepwell.testing.store_suite.drive import Drive, started
+from stepwell.testing.store_suite.drive import THREAD, Drive, started
 
 Start = Callable[..., "Process"]
 LONGEST_SECONDS = 100
@@ -109,6 +110,14 @@ def late(parent: Connection, path: Path) -> None:
     except Exception as error:
         parent.send(type(error).__name__)
     parent.send(f"renewed {store.renew(drive.thread_id, drive.run_id, drive.epoch, 30.0)}")
+    store.close()
+
+
+def deleting(parent: Connection, path: Path) -> None:
+    """Delete the thread that is there."""
+    store = SqliteStore(path)
+    store.delete(Deletion(THREAD, 5))
+    parent.send("deleted")
     store.close()
 
 

@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from stepwell.errors import CorruptRecordError
-from stepwell.store import HistoryQuery, ThreadRow, digest_of
+from stepwell.store import HistoryQuery, ThreadRow, ThreadsQuery, digest_of
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.stores.sqlite.rows import thread_digest
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
@@ -72,7 +72,7 @@ def read_all(store: SqliteStore) -> None:
     """Read everything a caller can, by every way."""
     everything(store)
     with store.reading() as reader:
-        reader.threads()
+        reader.threads(ThreadsQuery())
         reader.run("run-1")
         reader.events("run-1")
         reader.child(THREAD, 1, 0)

@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,8 @@ from stepwell import points
 from stepwell.clock import SystemClock
 from stepwell.errors import ThreadBusyError
 from stepwell.stores.sqlite import SqliteStore
-from stepwell.testing.store_suite.drive import THREAD, Drive, everything
-from tests.stores.process import Process, Start, late, many, queued, steps
+from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
+from tests.stores.process import Process, Start, deleting, late, many, queued, steps
 
 TRANSACTION = [points.BEGUN, points.FENCED, points.WRITTEN, points.DURABLE]
 TRIES = [(steps, 1), (steps, 2), (steps, 4), (queued, 2)]
@@ -73,6 +73,30 @@ def test_a_process_killed_at_any_point_leaves_all_or_nothing(
         landed = nth if point == points.DURABLE else nth - 1
         assert (0 if newest is None else newest.seq) == (0 if landed == 0 else 1 + 3 * (landed - 1))
     store.close()
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("point", [*TRANSACTION, points.ROWS_DELETED])
+def test_a_process_killed_while_it_deletes_leaves_all_or_nothing(path: Path, point: str, start: Start) -> None:
+    """INV-1: the thread is whole or gone; either way nobody is kept out of it."""
+    with closing(SqliteStore(path)) as store:
+        drive = started(store)
+        drive.commit(records=2)
+        store.commit(drive.ending())
+        before = everything(store)
+    process = start(deleting, path, crash_at=f"{point}:1")
+    lines = list(process.lines())
+    assert process.wait() == -signal.SIGKILL
+    assert lines == []
+    with closing(SqliteStore(path)) as store:
+        assert list(store.verify()) == []
+        left = everything(store)
+        assert left == ((None, None, [], [], []) if point == points.DURABLE else before)
+        if point == points.DURABLE:
+            started(store)
+        else:
+            Drive(store, run_id="run-2").take_over()
+        assert list(store.verify()) == []
 
 
 @pytest.mark.crash

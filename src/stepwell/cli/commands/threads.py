@@ -9,7 +9,7 @@ import click
 from stepwell.cli.database import reading
 from stepwell.cli.screen import cut, moment, short_moment, write_json, write_table
 from stepwell.cli.settings import Settings, global_options
-from stepwell.store import Reader, ThreadRow
+from stepwell.store import Reader, ThreadRow, ThreadsQuery
 
 
 @click.command("threads")
@@ -19,7 +19,7 @@ from stepwell.store import Reader, ThreadRow
 def threads(settings: Settings, limit: int | None) -> None:
     """List the threads: status, steps, when each changed, and the error of its last run."""
     with reading(settings) as reader:
-        found = [(row, _facts(reader, row)) for row in reader.threads(limit)]
+        found = [(row, _facts(reader, row)) for row in reader.threads(ThreadsQuery(limit=limit))]
     if settings.json:
         write_json([facts for _, facts in found])
         return

@@ -13,11 +13,12 @@ from typing import Any
 
 import apsw
 
-from stepwell.store import NO_DIGEST, CheckpointRow, EventRow, RecordRow, RunRow, ThreadRow
+from stepwell.store import NO_DIGEST, CheckpointRow, EventRow, LineageRow, RecordRow, RunRow, ThreadRow
 from stepwell.stores.sqlite.damage import DAMAGE, unreadable
 from stepwell.stores.sqlite.rows import (
     CHECKPOINTS,
     EVENTS,
+    LINEAGES,
     NOT_ITS_DIGEST,
     NOT_TEXT,
     RECORDS,
@@ -59,6 +60,7 @@ class _Thread:
         self._digests: dict[int, bytes] = {}
         self._runs: dict[str, RunRow] = {}
         self._logs: dict[str, tuple[int, bytes]] = {}
+        self._lineages: dict[int, int] = {}
         self._faults: list[str] = []
 
     def faults(self) -> list[str]:
@@ -67,6 +69,11 @@ class _Thread:
             self._runs[run.run_id] = run
         for checkpoint in self._rows(CHECKPOINTS, "raw_checkpoints"):
             self._checkpoint(checkpoint, thread)
+        known = {row.lineage for row in self._rows(LINEAGES, "raw_lineages") if self._lineage(row)}
+        for seq, lineage in self._lineages.items():
+            if lineage and lineage not in known:
+                self._fault("checkpoints", seq, f"its lineage {lineage} is missing")
+                known.add(lineage)
         ordinals: Counter[int] = Counter()
         for record in self._rows(RECORDS, "raw_records"):
             self._record(record, ordinals)
@@ -99,8 +106,17 @@ class _Thread:
         parent = NO_DIGEST if row.parent_seq is None else self._digests.get(row.parent_seq)
         self._linked("checkpoints", row.seq, f"its parent {row.parent_seq}", parent, row.parent_digest)
         self._place("checkpoints", row)
+        if row.namespace == "":
+            self._lineages[row.seq] = row.lineage
         if thread is not None and not 0 <= row.lineage < thread.lineages:
             self._fault("checkpoints", row.seq, f"lineage {row.lineage} is not one of the thread's {thread.lineages}")
+
+    def _lineage(self, row: LineageRow) -> bool:
+        if self._lineages.get(row.head_seq) != row.lineage:
+            self._fault("lineages", row.lineage, f"its head {row.head_seq} is missing or of another lineage")
+        if row.parent_seq is not None and self._lineages.get(row.parent_seq) != row.parent_lineage:
+            self._fault("lineages", row.lineage, f"the checkpoint {row.parent_seq} it was forked from is missing")
+        return True
 
     def _record(self, row: RecordRow, ordinals: Counter[int]) -> None:
         base = NO_DIGEST if row.base_seq == 0 else self._digests.get(row.base_seq)

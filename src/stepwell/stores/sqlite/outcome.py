@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from stepwell.store import Claim, Commit
+from stepwell.store import Claim, Commit, Deletion
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.member import Member
 
@@ -44,9 +44,9 @@ def find_outcome(connection: apsw.Connection, members: Sequence[Member], error: 
 
 def _landed(execute: Callable[..., Any], member: Member) -> bool | None:
     work = member.work
-    assert isinstance(work, Commit | Claim)
-    rows = work.rows
-    if rows.checkpoints or rows.records:
+    assert isinstance(work, Commit | Claim | Deletion)
+    rows = None if isinstance(work, Deletion) else work.rows
+    if rows is not None and (rows.checkpoints or rows.records):
         at = {"thread_id": work.thread_id, "seq": rows.head_seq}
         return (rows.head_digest,) in execute(sql.query("head"), at).fetchall()
     found = execute(sql.query("thread"), {"thread_id": work.thread_id}).fetchall()
@@ -55,6 +55,8 @@ def _landed(execute: Callable[..., Any], member: Member) -> bool | None:
     row = found[0]
     if row[-1] == member.sealed:
         return True
+    if isinstance(work, Deletion):
+        return False if row[_EPOCH] < work.epoch else None
     return False if row[_EPOCH] <= _epoch_of(work) else None
 
 

@@ -12,11 +12,21 @@ from typing import Any
 
 import apsw
 
-from stepwell.store import CheckpointRow, EventRow, HistoryQuery, RecordRow, RunRow, ThreadRow
+from stepwell.store import (
+    DELETED,
+    CheckpointRow,
+    EventRow,
+    HistoryQuery,
+    LineageRow,
+    RecordRow,
+    RunRow,
+    ThreadRow,
+    ThreadsQuery,
+)
 from stepwell.stores.sqlite.audit import locate_undecodable
 from stepwell.stores.sqlite.damage import DAMAGE, damaged, unreadable
 from stepwell.stores.sqlite.filters import filter_text
-from stepwell.stores.sqlite.rows import CHECKPOINTS, EVENTS, RECORDS, RUNS, THREADS, Row, Table, corrupt
+from stepwell.stores.sqlite.rows import CHECKPOINTS, EVENTS, LINEAGES, RECORDS, RUNS, THREADS, Row, Table, corrupt
 from stepwell.stores.sqlite.sql import query
 
 
@@ -31,7 +41,8 @@ class SqliteReader:
 
     def thread(self, thread_id: str) -> ThreadRow | None:
         """Return the thread's row."""
-        return _first(self._rows("thread", THREADS, thread_id=thread_id))
+        row = _first(self._rows("thread", THREADS, thread_id=thread_id))
+        return None if row is None or row.status == DELETED else row
 
     def checkpoint(self, thread_id: str, namespace: str, checkpoint_id: str) -> CheckpointRow | None:
         """Return the checkpoint with this id."""
@@ -44,7 +55,31 @@ class SqliteReader:
         where: dict[str, Any] = {"thread_id": thread_id, "namespace": namespace}
         if lineage is None:
             return _first(self._rows("newest", CHECKPOINTS, **where))
-        return _first(self._rows("newest_of_lineage", CHECKPOINTS, **where, lineage=lineage))
+        seq = self.head_seq(thread_id, namespace, lineage)
+        return None if seq is None else self.checkpoints(thread_id, [seq])[0]
+
+    def head_seq(self, thread_id: str, namespace: str, lineage: int) -> int | None:
+        """Return the seq of the newest checkpoint of a lineage."""
+        where: dict[str, Any] = {"thread_id": thread_id, "namespace": namespace}
+        found = self._fetch("newest_place", CHECKPOINTS, where)
+        if not found or found[0][1] == lineage:
+            return found[0][0] if found else None
+        if namespace:
+            found = self._fetch("newest_of_lineage", CHECKPOINTS, where | {"lineage": lineage})
+            return found[0][0] if found else None
+        row = _first(self._rows("lineage", LINEAGES, thread_id=thread_id, lineage=lineage))
+        return None if row is None else row.head_seq
+
+    def lineages(self, thread_id: str) -> list[LineageRow]:
+        """Return the lineages that have a checkpoint, each with its head."""
+        found = self._fetch("newest_place", CHECKPOINTS, {"thread_id": thread_id, "namespace": ""})
+        if not found:
+            return []
+        ((seq, current),) = found
+        rows = self._rows("lineages", LINEAGES, thread_id=thread_id) or [
+            LineageRow(thread_id, current, None, None, seq)
+        ]
+        return [row._replace(head_seq=seq) if row.lineage == current else row for row in rows]
 
     def checkpoints(self, thread_id: str, seqs: Sequence[int]) -> list[CheckpointRow]:
         """Return the checkpoints at these seqs, in seq order."""
@@ -106,9 +141,18 @@ class SqliteReader:
             raise corrupt("events", run.thread_id, run.events, lost)
         return found
 
-    def threads(self, limit: int | None = None) -> list[ThreadRow]:
+    def threads(self, query: ThreadsQuery) -> list[ThreadRow]:
         """Return threads, last changed first."""
-        return self._rows("threads", THREADS, max_rows=_bound(limit))
+        before_at, before_id = query.before or (None, None)
+        return self._rows(
+            "threads",
+            THREADS,
+            statuses=None if query.statuses is None else json.dumps(list(query.statuses)),
+            before_at=before_at,
+            before_id=before_id,
+            filter=filter_text(query.filter),
+            max_rows=_bound(query.limit),
+        )
 
     def _check_head(self, thread_id: str) -> None:
         """Raise where the row that the thread names as its last is missing or another, or where rows follow it."""

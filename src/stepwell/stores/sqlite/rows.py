@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, get_type_hints
 
 from stepwell.errors import CorruptRecordError
-from stepwell.store import CheckpointRow, EventRow, RecordRow, RunRow, ThreadRow, digest_of
+from stepwell.store import CheckpointRow, EventRow, LineageRow, RecordRow, RunRow, ThreadRow, digest_of
 
 Row = TypeVar("Row")
 
@@ -77,6 +77,11 @@ def thread_digest(columns: Sequence[Any]) -> bytes:
     return digest_of("thread", columns)
 
 
+def lineage_digest(columns: Sequence[Any]) -> bytes:
+    """Return the digest of a lineage row's columns, in the order of `LineageRow`."""
+    return digest_of("lineage", columns)
+
+
 def run_digest(columns: Sequence[Any]) -> bytes:
     """Return the digest of a run row's columns, in the order of `RunRow`, with the epoch that last admitted it."""
     return digest_of("run", columns)
@@ -93,5 +98,6 @@ def _kinds(row: type) -> tuple[tuple[int, ...], tuple[int, ...]]:
 THREADS = Table("threads", "thread", 0, None, lambda row: ThreadRow._make(row[:-1]), *_kinds(ThreadRow))
 RUNS = Table("runs", "run", 1, 0, lambda row: RunRow._make(row[:-2]), *_kinds(RunRow))
 CHECKPOINTS = Table("checkpoints", "checkpoint", 0, 3, CheckpointRow._make, *_kinds(CheckpointRow))
+LINEAGES = Table("lineages", "lineage", 0, 1, lambda row: LineageRow._make(row[:-1]), *_kinds(LineageRow))
 RECORDS = Table("records", "record", 0, 3, RecordRow._make, *_kinds(RecordRow))
 EVENTS = Table("events", "event", 1, 2, EventRow._make, *_kinds(EventRow))

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 from stepwell.clock import Clock, SystemClock
 from stepwell.errors import UnsupportedStorageError
-from stepwell.store import Claim, Commit, Counts, Reader, ThreadRow
+from stepwell.store import Claim, Commit, Counts, Deletion, Reader, ThreadRow
 from stepwell.stores.sqlite.connection import MEMORY
 from stepwell.stores.sqlite.fork import watch
 from stepwell.stores.sqlite.holder import is_gone
@@ -70,6 +70,10 @@ class SqliteStore:
         if not thread.run_id or thread.lease_until <= self._clock.boottime():
             return False
         return not is_gone(thread.holder, self._clock.boot_id())
+
+    def delete(self, deletion: Deletion) -> bool:
+        """Delete every row of a thread but its tombstone; False where there was no such thread."""
+        return bool(self._writer.run(deletion))
 
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one consistent snapshot for reads."""

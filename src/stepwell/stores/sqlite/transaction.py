@@ -14,7 +14,7 @@ import apsw
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
-from stepwell.store import Claim, Commit, Counts
+from stepwell.store import Claim, Commit, Counts, Deletion
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.connection import MEMORY, open_writer
 from stepwell.stores.sqlite.damage import translated
@@ -116,6 +116,9 @@ class Transactions:
             admitted = self._writes.admit(work)
             if admitted is not None:
                 member.result, member.sealed = admitted
+        elif type(work) is Deletion:
+            member.sealed = self._writes.delete(work)
+            member.result = member.sealed is not None
         else:
             assert type(work) is Renewal
             self._counts.renewals += 1

@@ -12,7 +12,8 @@ import apsw
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import LeaseLostError, RunConflictError, ThreadBusyError
-from stepwell.store import Claim, Commit, Counts, Rows, RunRow, ThreadRow
+from stepwell.store import DELETED, NO_DIGEST, Claim, Commit, Counts, Deletion, Rows, RunRow, ThreadRow
+from stepwell.stores.sqlite.branches import note_branches
 from stepwell.stores.sqlite.event_log import add_events, counted
 from stepwell.stores.sqlite.holder import is_gone, this_process
 from stepwell.stores.sqlite.member import Renewal
@@ -25,6 +26,7 @@ _FENCE = query("fence_thread")
 _CHECKPOINT = query("insert_checkpoint")
 _RECORD = query("insert_record")
 _RUN = query("put_run")
+_CONTENT = ("delete_checkpoints", "delete_records", "delete_lineages", "delete_events", "delete_runs")
 
 
 class Writes:
@@ -72,8 +74,11 @@ class Writes:
             now, gone = self._boottime(), self._is_gone(claim.seen)
             self._execute(_CLAIM, (*row, digest, claim.seen.head_seq, now, gone))
         if self._changes() != 1:
-            self._refuse(claim)
-            return None
+            tombstone = self._refuse(claim)
+            if tombstone is None:
+                return None
+            claim.seen = tombstone
+            return self.admit(claim)
         points.reach(points.FENCED)
         self._insert(claim.thread_id, row.epoch, claim.rows, claim.run)
         if claim.ended is not None and claim.seen is not None:
@@ -93,6 +98,29 @@ class Writes:
         self._execute(query("renew_thread"), given)
         return True
 
+    def delete(self, deletion: Deletion) -> bytes | None:
+        """Leave of a thread its tombstone; return the tombstone's digest, or None where there is no such thread.
+
+        The row is not verified: a damaged thread can be deleted.
+        """
+        where = {"thread_id": deletion.thread_id}
+        self._counts.statements += 1
+        found: list[tuple[int]] = self._execute(query("epoch"), where).fetchall()  # type: ignore[assignment]
+        if not found:
+            return None
+        nobody = ("", "", 0.0)
+        epoch = deletion.epoch = found[0][0] + 1
+        row = ThreadRow(deletion.thread_id, "", DELETED, epoch, *nobody, 0, NO_DIGEST, 0, deletion.now)
+        digest = thread_digest(row)
+        self._execute(query("delete_thread"), (*row, digest))
+        points.reach(points.FENCED)
+        for name in _CONTENT:
+            self._execute(query(name), where)
+        self._counts.statements += 1 + len(_CONTENT)
+        points.reach(points.ROWS_DELETED)
+        self._graphs.pop(deletion.thread_id, None)
+        return digest
+
     def _is_gone(self, seen: ThreadRow) -> bool:
         """Tell whether the holder of a lease needs no waiting for: it is dead, or of another boot."""
         return bool(seen.run_id) and is_gone(seen.holder, self._boot_id)
@@ -110,18 +138,22 @@ class Writes:
         seq, digest, lineages = claim.rows[:3]
         return ThreadRow(claim.thread_id, claim.graph_id, claim.status, epoch, *owner, seq, digest, lineages, claim.now)
 
-    def _refuse(self, claim: Claim) -> None:
-        """Say why a claim changed no row: busy is an error, changed is None."""
+    def _refuse(self, claim: Claim) -> ThreadRow | None:
+        """Say why a claim changed no row: busy is an error, changed is None, deleted the tombstone to take instead."""
         self._counts.statements += 1
         row = self._thread(claim.thread_id)
         seen = claim.seen
+        if row is not None and seen is None and row.status == DELETED:
+            return row
         if row is None or seen is None or (row.epoch, row.head_seq) != (seen.epoch, seen.head_seq):
-            return
+            return None
         left = max(0.0, row.lease_until - self._boottime())
         raise ThreadBusyError(thread_id=row.thread_id, holder=row.holder, run_id=row.run_id, expires_in=left)
 
     def _insert(self, thread_id: str, epoch: int, rows: Rows, run: RunRow | None) -> None:
         execute, counts = self._execute, self._counts
+        if rows[2] > 1:
+            counts.statements += note_branches(execute, thread_id, rows.checkpoints)
         for checkpoint in rows.checkpoints:
             if checkpoint.thread_id != thread_id:
                 raise _stray(thread_id, checkpoint.thread_id)
@@ -154,9 +186,12 @@ class Writes:
     def _lost(self, commit: Commit) -> LeaseLostError:
         """Return the error for a commit that the fence kept out. Raises CorruptRecordError if damage is the reason."""
         self._counts.statements += 1
-        self._thread(commit.thread_id)
+        row = self._thread(commit.thread_id)
         self._graphs.pop(commit.thread_id, None)
-        return LeaseLostError(thread_id=commit.thread_id, run_id=commit.run_id, epoch=commit.epoch)
+        told = None
+        if row is None or row.status == DELETED:
+            told = f"Run {commit.run_id} lost thread {commit.thread_id}: it was deleted. Nothing was written."
+        return LeaseLostError(told, thread_id=commit.thread_id, run_id=commit.run_id, epoch=commit.epoch)
 
     def _graph_of(self, commit: Commit) -> str:
         """Return the graph of a thread that another store object of this process admitted."""

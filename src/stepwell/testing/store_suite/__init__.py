@@ -14,17 +14,21 @@ Each call of the factory returns a store on the same database. A backend that se
 """
 
 from stepwell.testing.store_suite.admission import TestAdmission, TestEndedRun
+from stepwell.testing.store_suite.deletion import TestDeletion
 from stepwell.testing.store_suite.events import TestEventLog
 from stepwell.testing.store_suite.fence import TestFence, TestLease
 from stepwell.testing.store_suite.fixtures import clock, store
 from stepwell.testing.store_suite.group import TestGroupCommit, TestOrder
 from stepwell.testing.store_suite.history import TestHistory, TestIsolation
 from stepwell.testing.store_suite.lifetime import TestAtomicity, TestLifetime
+from stepwell.testing.store_suite.lineages import TestLineages
 from stepwell.testing.store_suite.reading import TestReading, TestRuns
+from stepwell.testing.store_suite.threads import TestThreads
 
 __all__ = [
     "TestAdmission",
     "TestAtomicity",
+    "TestDeletion",
     "TestEndedRun",
     "TestEventLog",
     "TestFence",
@@ -33,9 +37,11 @@ __all__ = [
     "TestIsolation",
     "TestLease",
     "TestLifetime",
+    "TestLineages",
     "TestOrder",
     "TestReading",
     "TestRuns",
+    "TestThreads",
     "clock",
     "store",
 ]

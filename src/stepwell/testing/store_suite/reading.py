@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepwell.errors import CorruptRecordError
-from stepwell.store import CheckpointRow, Store
+from stepwell.store import CheckpointRow, Store, ThreadsQuery
 from stepwell.testing.clock import FakeClock
 from stepwell.testing.store_suite.drive import THREAD, Drive, checkpoint, rows_of, run_row, started
 
@@ -37,7 +37,7 @@ class TestReading:
             assert reader.records("x", 1) == []
             assert reader.runs("x") == []
             assert reader.run("x") is None
-            assert reader.threads() == []
+            assert reader.threads(ThreadsQuery()) == []
 
     def test_newest_is_that_of_the_namespace(self, store: Store) -> None:
         rows = branched(store)
@@ -114,15 +114,14 @@ class TestReading:
         with store.reading() as reader:
             assert reader.newest(THREAD, "naïve/\x00/ns") == odd
 
-    def test_threads_come_last_changed_first(self, store: Store) -> None:
-        for number, thread_id in enumerate(["b", "c", "a"]):
-            claim = Drive(store, thread_id, run_id=f"run-{thread_id}").claim()
-            claim.now = number
-            store.admit(claim)
+    def test_a_query_page_by_page_is_the_whole_list(self, store: Store) -> None:
+        for thread_id in ["b", "c", "a"]:
+            started(store, thread_id, run_id=f"run-{thread_id}")
         with store.reading() as reader:
-            assert [row.thread_id for row in reader.threads()] == ["a", "c", "b"]
-            assert [row.thread_id for row in reader.threads(2)] == ["a", "c"]
-            assert reader.threads(0) == []
+            first = reader.threads(ThreadsQuery(limit=2))
+            at = (first[-1].updated_at, first[-1].thread_id)
+            assert [row.thread_id for row in first] == ["a", "b"]
+            assert [row.thread_id for row in reader.threads(ThreadsQuery(before=at))] == ["c"]
 
 
 class TestRuns:

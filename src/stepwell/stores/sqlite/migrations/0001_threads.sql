@@ -1,4 +1,4 @@
--- Five tables hold everything.
+-- Six tables hold everything.
 --
 -- threads      one row a thread: who may write it (epoch, run_id, holder, lease_until) and where its history ends
 --              (head_seq, head_digest). Every writing transaction updates this row first and stops if that changed no
@@ -6,6 +6,8 @@
 -- runs         one row a drive of a thread, with the input it was given. `epoch` is the admission that last took it, so
 --              runs of a thread have an order that no clock decides.
 -- checkpoints  one row a superstep, edit or fork; never updated. Chained to its parent by digest.
+-- lineages     one row a lineage of a thread that has branched: where it was forked, and its newest checkpoint as of when
+--              another lineage got the thread's newest. A thread that never branched has none.
 -- records      one row an outcome, failure, question, answer or attempt on a base checkpoint; never updated. Chained to
 --              its base by digest and numbered within it from 0, so that a lost one leaves a gap.
 -- events       one row a lifecycle event of a run that keeps a log; never updated. Chained to the event before it by digest
@@ -82,6 +84,16 @@ create table checkpoints (
 create unique index checkpoints_by_id on checkpoints (thread_id, checkpoint_id, namespace);
 create index checkpoints_newest on checkpoints (thread_id, namespace, seq, lineage);
 create index checkpoints_by_parent on checkpoints (thread_id, parent_seq, lineage);
+
+create table lineages (
+  thread_id      text    not null,
+  lineage        integer not null,
+  parent_lineage integer,
+  parent_seq     integer,
+  head_seq       integer not null,
+  digest         blob    not null,
+  primary key (thread_id, lineage)
+) strict, without rowid;
 
 create table records (
   thread_id   text    not null,

@@ -10,3 +10,6 @@ where thread_id not in (select thread_id from threads)
 union all
 select distinct 'events', cast(thread_id as blob) from events
 where run_id not in (select run_id from runs)
+union all
+select distinct 'lineages', cast(thread_id as blob) from lineages
+where thread_id not in (select thread_id from threads)

@@ -1,153 +1,14 @@
-"""The contract between the engine and a database: the records, and what a store must promise about them.
-
-A store remembers; it decides nothing. It moves bytes that the layers above encoded and fences every write by the
-thread's epoch. What is written:
-
-- a *checkpoint* row per superstep, edit, fork or input: immutable, chained to its parent by digest;
-- a *record* row per pending outcome, failure, question, answer or attempt: immutable, chained to its base checkpoint;
-- a *run* row per drive and a *thread* row per thread: the only rows that are updated, always under the epoch;
-- an *event* row per lifecycle event of a run that keeps a log: immutable, chained to the event before it.
-
-**Lock order.** Every writing transaction locks the thread row first, by updating it under its epoch and head, and
-writes nothing if that update changed no row. Reads never lock.
-
-**Digests.** `seal_checkpoint` and `seal_record` hash every column, the body as stored and the parent's digest. A store
-verifies each row it returns and raises `CorruptRecordError`; it never skips one. Thread, run and event rows are sealed
-by the store, which alone knows the lease columns and the ends of the logs.
-"""
+"""What a database must do: the verbs, what each is given, and what it may answer. The rows are in `rows.py`."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-NO_DIGEST = b"\x00" * 16
-"""The parent digest of a row that has no parent."""
-
-
-class CheckpointRow(NamedTuple):
-    """The committed state after one superstep."""
-
-    thread_id: str
-    namespace: str
-    lineage: int
-    seq: int
-    checkpoint_id: str
-    parent_seq: int | None
-    parent_digest: bytes
-    step: int
-    source: str
-    run_id: str
-    graph_id: str
-    version: str
-    fingerprint: str
-    created_at: int
-    metadata: str
-    """JSON object of what the caller gave; "" where nothing was given."""
-    body: bytes
-    digest: bytes
-
-
-class RecordRow(NamedTuple):
-    """Something that happened on a base checkpoint before the next one: see `kind`."""
-
-    thread_id: str
-    namespace: str
-    lineage: int
-    seq: int
-    base_seq: int
-    base_digest: bytes
-    ordinal: int
-    """Position among the records of this base, from 0 without gaps: a lost one is visible."""
-    kind: str
-    """succeeded | failed | interrupted | cancelled | attempt | answer"""
-    task_id: str
-    run_id: str
-    created_at: int
-    body: bytes
-    digest: bytes
-
-
-class RunRow(NamedTuple):
-    """One drive of a thread."""
-
-    run_id: str
-    thread_id: str
-    lineage: int
-    status: str
-    """running | paused | waiting | failed | cancelled | finished"""
-    durability: str
-    input: bytes
-    """The input as encoded; b"" where the run continues what is there."""
-    input_digest: bytes
-    base_seq: int
-    """The checkpoint the run started from; 0 where there was none."""
-    started_at: int
-    finished_at: int
-    """0 while it runs."""
-    recoveries: int
-    """Takeovers since the run last made progress."""
-    progress_seq: int
-    """The thread's head when the run was last taken over."""
-    checkpoint_id: str
-    """The last checkpoint the run committed, "" before the first."""
-    error: str
-    kind: str
-    """What the call was: input | continue | answer | command | retry | replay"""
-    takeovers: int
-    """How often another process went on with it, in all."""
-    events: int
-    """Events its log held when this row was last written. The store fills it in where the write adds events."""
-
-
-class EventRow(NamedTuple):
-    """One entry of a run's log."""
-
-    run_id: str
-    thread_id: str
-    ordinal: int
-    """Position in the log, from 1 without gaps: a lost one is visible."""
-    kind: str
-    """The event's name, as `stepwell.events` has it."""
-    created_at: int
-    previous_digest: bytes
-    """Digest of the event before it; `NO_DIGEST` for the first."""
-    body: bytes
-    digest: bytes
-
-
-class EventDraft(NamedTuple):
-    """An event to add to the log of a run of the thread that is written; the store gives it its place."""
-
-    run_id: str
-    kind: str
-    created_at: int
-    body: bytes
-
-
-class ThreadRow(NamedTuple):
-    """The head of a thread, and who may write it."""
-
-    thread_id: str
-    graph_id: str
-    status: str
-    """running | paused | waiting | failed | cancelled | finished"""
-    epoch: int
-    """Fencing number: each takeover adds one, and only the current one may write."""
-    run_id: str
-    """The run that holds the lease, "" while nobody does."""
-    holder: str
-    """Which process that is, as the store tells processes apart."""
-    lease_until: float
-    head_seq: int
-    head_digest: bytes
-    lineages: int
-    """How many lineages the thread has; the next one gets this number."""
-    updated_at: int
+from stepwell.store.rows import CheckpointRow, EventDraft, EventRow, LineageRow, RecordRow, RunRow, ThreadRow
 
 
 class Rows(NamedTuple):
@@ -204,6 +65,17 @@ class Commit:
 
 
 @dataclass(slots=True)
+class Deletion:
+    """Delete a thread, whoever holds it: its epoch moves on, so the holder's next write is refused."""
+
+    thread_id: str
+    now: int
+    epoch: int = 0
+    """That of the tombstone, filled in by the store."""
+    flush: bool = True
+
+
+@dataclass(slots=True)
 class Counts:
     """What a store has spent on writing since it was opened. Tests assert these exactly."""
 
@@ -229,6 +101,19 @@ class HistoryQuery:
     bound, never interpolated."""
 
 
+@dataclass(frozen=True, slots=True)
+class ThreadsQuery:
+    """Which threads to list, last changed first and, of one moment, by id."""
+
+    statuses: Sequence[str] | None = None
+    """As stored: a thread whose process died is still "running" there."""
+    filter: Mapping[str, Any] | None = None
+    """As that of `HistoryQuery`, on the newest checkpoint of the root namespace."""
+    before: tuple[int, str] | None = None
+    """`updated_at` and id of the thread to list on from."""
+    limit: int | None = None
+
+
 class Reader(Protocol):
     """Reads of one consistent snapshot. Every row returned has been verified."""
 
@@ -239,6 +124,14 @@ class Reader(Protocol):
     def newest(self, thread_id: str, namespace: str, lineage: int | None = None) -> CheckpointRow | None:
         """Return the newest checkpoint by seq, of the lineage or of all. Checks the thread's head against the rows:
         a missing tail is a `CorruptRecordError`."""
+        ...
+
+    def head_seq(self, thread_id: str, namespace: str, lineage: int) -> int | None:
+        """Return the seq of the newest checkpoint of a lineage, without reading it; None where there is none."""
+        ...
+
+    def lineages(self, thread_id: str) -> list[LineageRow]:
+        """Return the lineages of the root namespace that have a checkpoint, each with its head as it is now."""
         ...
 
     def checkpoints(self, thread_id: str, seqs: Sequence[int]) -> list[CheckpointRow]:
@@ -268,8 +161,8 @@ class Reader(Protocol):
         run has counted them, is a `CorruptRecordError`."""
         ...
 
-    def threads(self, limit: int | None = None) -> list[ThreadRow]:
-        """Return threads, last changed first."""
+    def threads(self, query: ThreadsQuery) -> list[ThreadRow]:
+        """Return the threads a query selects."""
         ...
 
 
@@ -308,6 +201,13 @@ class Store(Protocol):
         """Tell whether the run that has the thread's lease is alive, as far as can be known: not expired, not dead."""
         ...
 
+    def delete(self, deletion: Deletion) -> bool:
+        """Delete every row of a thread but its tombstone; durable when this returns. False: there was no such thread.
+
+        The thread can be begun anew. A run that still drives it writes nothing more: LeaseLostError.
+        """
+        ...
+
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one consistent snapshot for reads."""
         ...
@@ -319,36 +219,3 @@ class Store(Protocol):
     def close(self) -> None:
         """Finish what is queued, release everything. Calls after it raise SaverClosedError."""
         ...
-
-
-def sealed_checkpoint(columns: tuple[Any, ...]) -> CheckpointRow:
-    """Return the row of these columns (all but the digest) with its digest."""
-    return CheckpointRow._make((*columns, digest_of("checkpoint", columns)))
-
-
-def seal_checkpoint(row: CheckpointRow) -> CheckpointRow:
-    """Return the row with its digest filled in."""
-    return sealed_checkpoint(row[:-1])
-
-
-def seal_record(row: RecordRow) -> RecordRow:
-    """Return the row with its digest filled in."""
-    columns = row[:-1]
-    return RecordRow(*columns, digest_of("record", columns))
-
-
-def digest_of(tag: str, columns: Sequence[Any]) -> bytes:
-    """Return the 16-byte digest of a row's columns: blake2b-128 over their msgpack array, which frames every field."""
-    return hashlib.blake2b(_packb((tag, *columns)), digest_size=16).digest()
-
-
-def _first_packb(fields: tuple[Any, ...]) -> bytes:
-    """Load ormsgpack on first use, and stand aside."""
-    global _packb
-    import ormsgpack
-
-    _packb = ormsgpack.packb
-    return _packb(fields)
-
-
-_packb: Callable[[tuple[Any, ...]], bytes] = _first_packb

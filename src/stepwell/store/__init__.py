@@ -1,0 +1,59 @@
+"""The contract between the engine and a database: the records, and what a store must promise about them.
+
+A store remembers; it decides nothing. It moves bytes that the layers above encoded and fences every write by the
+thread's epoch. What is written:
+
+- a *checkpoint* row per superstep, edit, fork or input: immutable, chained to its parent by digest;
+- a *record* row per pending outcome, failure, question, answer or attempt: immutable, chained to its base checkpoint;
+- a *run* row per drive and a *thread* row per thread: the only rows that are updated, always under the epoch;
+- an *event* row per lifecycle event of a run that keeps a log: immutable, chained to the event before it.
+
+**Lock order.** Every writing transaction locks the thread row first, by updating it under its epoch and head, and
+writes nothing if that update changed no row. Reads never lock.
+
+**Digests.** `seal_checkpoint` and `seal_record` hash every column, the body as stored and the parent's digest. A store
+verifies each row it returns and raises `CorruptRecordError`; it never skips one. Thread, run and event rows are sealed
+by the store, which alone knows the lease columns and the ends of the logs.
+"""
+
+from stepwell.store.contract import Claim, Commit, Counts, Deletion, HistoryQuery, Reader, Rows, Store, ThreadsQuery
+from stepwell.store.rows import (
+    DELETED,
+    NO_DIGEST,
+    CheckpointRow,
+    EventDraft,
+    EventRow,
+    LineageRow,
+    RecordRow,
+    RunRow,
+    ThreadRow,
+    digest_of,
+    seal_checkpoint,
+    seal_record,
+    sealed_checkpoint,
+)
+
+__all__ = [
+    "CheckpointRow",
+    "Claim",
+    "Commit",
+    "Counts",
+    "DELETED",
+    "Deletion",
+    "EventDraft",
+    "EventRow",
+    "HistoryQuery",
+    "LineageRow",
+    "NO_DIGEST",
+    "Reader",
+    "RecordRow",
+    "Rows",
+    "RunRow",
+    "Store",
+    "ThreadRow",
+    "ThreadsQuery",
+    "digest_of",
+    "seal_checkpoint",
+    "seal_record",
+    "sealed_checkpoint",
+]

@@ -1,0 +1,186 @@
+"""The rows of the contract, and the digests that seal them.
+
+A row is immutable once written, but for those of threads, runs and lineages. What is promised about rows is in
+`contract.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+NO_DIGEST = b"\x00" * 16
+"""The parent digest of a row that has no parent."""
+
+
+class CheckpointRow(NamedTuple):
+    """The committed state after one superstep."""
+
+    thread_id: str
+    namespace: str
+    lineage: int
+    seq: int
+    checkpoint_id: str
+    parent_seq: int | None
+    parent_digest: bytes
+    step: int
+    source: str
+    run_id: str
+    graph_id: str
+    version: str
+    fingerprint: str
+    created_at: int
+    metadata: str
+    """JSON object of what the caller gave; "" where nothing was given."""
+    body: bytes
+    digest: bytes
+
+
+class RecordRow(NamedTuple):
+    """Something that happened on a base checkpoint before the next one: see `kind`."""
+
+    thread_id: str
+    namespace: str
+    lineage: int
+    seq: int
+    base_seq: int
+    base_digest: bytes
+    ordinal: int
+    """Position among the records of this base, from 0 without gaps: a lost one is visible."""
+    kind: str
+    """succeeded | failed | interrupted | cancelled | attempt | answer"""
+    task_id: str
+    run_id: str
+    created_at: int
+    body: bytes
+    digest: bytes
+
+
+class RunRow(NamedTuple):
+    """One drive of a thread."""
+
+    run_id: str
+    thread_id: str
+    lineage: int
+    status: str
+    """running | paused | waiting | failed | cancelled | finished"""
+    durability: str
+    input: bytes
+    """The input as encoded; b"" where the run continues what is there."""
+    input_digest: bytes
+    base_seq: int
+    """The checkpoint the run started from; 0 where there was none."""
+    started_at: int
+    finished_at: int
+    """0 while it runs."""
+    recoveries: int
+    """Takeovers since the run last made progress."""
+    progress_seq: int
+    """The thread's head when the run was last taken over."""
+    checkpoint_id: str
+    """The last checkpoint the run committed, "" before the first."""
+    error: str
+    kind: str
+    """What the call was: input | continue | answer | command | retry | replay"""
+    takeovers: int
+    """How often another process went on with it, in all."""
+    events: int
+    """Events its log held when this row was last written. The store fills it in where the write adds events."""
+
+
+class EventRow(NamedTuple):
+    """One entry of a run's log."""
+
+    run_id: str
+    thread_id: str
+    ordinal: int
+    """Position in the log, from 1 without gaps: a lost one is visible."""
+    kind: str
+    """The event's name, as `stepwell.events` has it."""
+    created_at: int
+    previous_digest: bytes
+    """Digest of the event before it; `NO_DIGEST` for the first."""
+    body: bytes
+    digest: bytes
+
+
+class EventDraft(NamedTuple):
+    """An event to add to the log of a run of the thread that is written; the store gives it its place."""
+
+    run_id: str
+    kind: str
+    created_at: int
+    body: bytes
+
+
+class ThreadRow(NamedTuple):
+    """The head of a thread, and who may write it."""
+
+    thread_id: str
+    graph_id: str
+    status: str
+    """running | paused | waiting | failed | cancelled | finished"""
+    epoch: int
+    """Fencing number: each takeover adds one, and only the current one may write."""
+    run_id: str
+    """The run that holds the lease, "" while nobody does."""
+    holder: str
+    """Which process that is, as the store tells processes apart."""
+    lease_until: float
+    head_seq: int
+    head_digest: bytes
+    lineages: int
+    """How many lineages the thread has; the next one gets this number."""
+    updated_at: int
+
+
+DELETED = "deleted"
+"""The status of a thread row that is only a tombstone: it keeps the epoch, so that no late writer brings the thread
+back. Readers do not see it; a claim of a thread that was not there takes it."""
+
+
+class LineageRow(NamedTuple):
+    """Where a lineage of the root namespace began, and where it ends."""
+
+    thread_id: str
+    lineage: int
+    parent_lineage: int | None
+    """None for the lineage that the first input opened."""
+    parent_seq: int | None
+    """The checkpoint it was forked from."""
+    head_seq: int
+    """Its newest checkpoint. As stored: as of when another lineage got the thread's newest."""
+
+
+def sealed_checkpoint(columns: tuple[Any, ...]) -> CheckpointRow:
+    """Return the row of these columns (all but the digest) with its digest."""
+    return CheckpointRow._make((*columns, digest_of("checkpoint", columns)))
+
+
+def seal_checkpoint(row: CheckpointRow) -> CheckpointRow:
+    """Return the row with its digest filled in."""
+    return sealed_checkpoint(row[:-1])
+
+
+def seal_record(row: RecordRow) -> RecordRow:
+    """Return the row with its digest filled in."""
+    columns = row[:-1]
+    return RecordRow(*columns, digest_of("record", columns))
+
+
+def digest_of(tag: str, columns: Sequence[Any]) -> bytes:
+    """Return the 16-byte digest of a row's columns: blake2b-128 over their msgpack array, which frames every field."""
+    return hashlib.blake2b(_packb((tag, *columns)), digest_size=16).digest()
+
+
+def _first_packb(fields: tuple[Any, ...]) -> bytes:
+    """Load ormsgpack on first use, and stand aside."""
+    global _packb
+    import ormsgpack
+
+    _packb = ormsgpack.packb
+    return _packb(fields)
+
+
+_packb: Callable[[tuple[Any, ...]], bytes] = _first_packb
