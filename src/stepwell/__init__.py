@@ -17,173 +17,70 @@ if TYPE_CHECKING:
     )
     from stepwell.errors import (
         AmbiguousAnswerError as AmbiguousAnswerError,
-    )
-    from stepwell.errors import (
         CodecError as CodecError,
-    )
-    from stepwell.errors import (
         CommitUnknownError as CommitUnknownError,
-    )
-    from stepwell.errors import (
         CorruptRecordError as CorruptRecordError,
-    )
-    from stepwell.errors import (
         DuplicateTypeError as DuplicateTypeError,
-    )
-    from stepwell.errors import (
         EmptyInputError as EmptyInputError,
-    )
-    from stepwell.errors import (
         GraphError as GraphError,
-    )
-    from stepwell.errors import (
         GraphInterrupt as GraphInterrupt,
-    )
-    from stepwell.errors import (
         GraphMismatchError as GraphMismatchError,
-    )
-    from stepwell.errors import (
         GraphRecursionError as GraphRecursionError,
-    )
-    from stepwell.errors import (
         InterruptAnsweredError as InterruptAnsweredError,
-    )
-    from stepwell.errors import (
         InvalidCheckpointerError as InvalidCheckpointerError,
-    )
-    from stepwell.errors import (
         InvalidConfigError as InvalidConfigError,
-    )
-    from stepwell.errors import (
         InvalidGraphError as InvalidGraphError,
-    )
-    from stepwell.errors import (
         InvalidUpdateError as InvalidUpdateError,
-    )
-    from stepwell.errors import (
         JoinNotReleasedWarning as JoinNotReleasedWarning,
-    )
-    from stepwell.errors import (
         LeaseLostError as LeaseLostError,
-    )
-    from stepwell.errors import (
         MergeError as MergeError,
-    )
-    from stepwell.errors import (
         NestedInterruptError as NestedInterruptError,
-    )
-    from stepwell.errors import (
         NestedThreadError as NestedThreadError,
-    )
-    from stepwell.errors import (
         NoCheckpointerError as NoCheckpointerError,
-    )
-    from stepwell.errors import (
         NodeCancelledError as NodeCancelledError,
-    )
-    from stepwell.errors import (
         NodeTimeoutError as NodeTimeoutError,
-    )
-    from stepwell.errors import (
         NothingToRetryError as NothingToRetryError,
-    )
-    from stepwell.errors import (
         PendingWorkError as PendingWorkError,
-    )
-    from stepwell.errors import (
         PoisonedRunError as PoisonedRunError,
-    )
-    from stepwell.errors import (
         RunConflictError as RunConflictError,
-    )
-    from stepwell.errors import (
         RunError as RunError,
-    )
-    from stepwell.errors import (
         SaverClosedError as SaverClosedError,
-    )
-    from stepwell.errors import (
         StateValidationError as StateValidationError,
-    )
-    from stepwell.errors import (
         StepwellError as StepwellError,
-    )
-    from stepwell.errors import (
         StoreError as StoreError,
-    )
-    from stepwell.errors import (
+        StreamClosedError as StreamClosedError,
         ThreadBusyError as ThreadBusyError,
-    )
-    from stepwell.errors import (
         UnknownCheckpointError as UnknownCheckpointError,
-    )
-    from stepwell.errors import (
         UnknownInterruptError as UnknownInterruptError,
-    )
-    from stepwell.errors import (
         UnknownThreadError as UnknownThreadError,
-    )
-    from stepwell.errors import (
         UnknownTypeError as UnknownTypeError,
-    )
-    from stepwell.errors import (
         UnserializableValueError as UnserializableValueError,
-    )
-    from stepwell.errors import (
         UnsupportedStorageError as UnsupportedStorageError,
-    )
-    from stepwell.errors import (
         UsageError as UsageError,
     )
     from stepwell.graph.channels import (
         AnyValue as AnyValue,
-    )
-    from stepwell.graph.channels import (
         BinaryOperatorAggregate as BinaryOperatorAggregate,
-    )
-    from stepwell.graph.channels import (
         Channel as Channel,
-    )
-    from stepwell.graph.channels import (
         EphemeralValue as EphemeralValue,
-    )
-    from stepwell.graph.channels import (
         LastValue as LastValue,
-    )
-    from stepwell.graph.channels import (
         LastValueAfterFinish as LastValueAfterFinish,
-    )
-    from stepwell.graph.channels import (
         NamedBarrierValue as NamedBarrierValue,
-    )
-    from stepwell.graph.channels import (
         Topic as Topic,
-    )
-    from stepwell.graph.channels import (
         UntrackedValue as UntrackedValue,
     )
     from stepwell.graph.managed import (
         IsLastStep as IsLastStep,
-    )
-    from stepwell.graph.managed import (
         RemainingSteps as RemainingSteps,
     )
     from stepwell.graph.messages import (
         REMOVE_ALL_MESSAGES as REMOVE_ALL_MESSAGES,
-    )
-    from stepwell.graph.messages import (
         MessagesState as MessagesState,
-    )
-    from stepwell.graph.messages import (
         RemoveMessage as RemoveMessage,
-    )
-    from stepwell.graph.messages import (
         add_messages as add_messages,
     )
     from stepwell.graph.policies import (
         RetryPolicy as RetryPolicy,
-    )
-    from stepwell.graph.policies import (
         TimeoutPolicy as TimeoutPolicy,
     )
     from stepwell.graph.retry_rules import (
@@ -194,65 +91,51 @@ if TYPE_CHECKING:
     )
     from stepwell.graph.types import (
         END as END,
-    )
-    from stepwell.graph.types import (
         START as START,
-    )
-    from stepwell.graph.types import (
         Answer as Answer,
-    )
-    from stepwell.graph.types import (
         Command as Command,
-    )
-    from stepwell.graph.types import (
         Interrupt as Interrupt,
-    )
-    from stepwell.graph.types import (
         Overwrite as Overwrite,
-    )
-    from stepwell.graph.types import (
         Send as Send,
     )
     from stepwell.runtime.scope import (
         ExecutionInfo as ExecutionInfo,
-    )
-    from stepwell.runtime.scope import (
+        MessageWriter as MessageWriter,
         Runtime as Runtime,
-    )
-    from stepwell.runtime.scope import (
         StreamWriter as StreamWriter,
-    )
-    from stepwell.runtime.scope import (
         get_config as get_config,
-    )
-    from stepwell.runtime.scope import (
         get_runtime as get_runtime,
-    )
-    from stepwell.runtime.scope import (
         get_store as get_store,
-    )
-    from stepwell.runtime.scope import (
         get_stream_writer as get_stream_writer,
-    )
-    from stepwell.runtime.scope import (
         interrupt as interrupt,
     )
     from stepwell.runtime.snapshot import (
         PregelTask as PregelTask,
-    )
-    from stepwell.runtime.snapshot import (
         StateSnapshot as StateSnapshot,
+    )
+    from stepwell.runtime.stream_parts import (
+        All as All,
+        CheckpointPayload as CheckpointPayload,
+        CheckpointStreamPart as CheckpointStreamPart,
+        CheckpointTask as CheckpointTask,
+        CustomStreamPart as CustomStreamPart,
+        DebugPayload as DebugPayload,
+        DebugStreamPart as DebugStreamPart,
+        Durability as Durability,
+        GraphOutput as GraphOutput,
+        MessagesStreamPart as MessagesStreamPart,
+        StreamMode as StreamMode,
+        StreamPart as StreamPart,
+        TaskPayload as TaskPayload,
+        TaskResultPayload as TaskResultPayload,
+        TasksStreamPart as TasksStreamPart,
+        UpdatesStreamPart as UpdatesStreamPart,
+        ValuesStreamPart as ValuesStreamPart,
     )
     from stepwell.savers.sqlite import (
         AsyncSqliteSaver as AsyncSqliteSaver,
-    )
-    from stepwell.savers.sqlite import (
         InMemorySaver as InMemorySaver,
-    )
-    from stepwell.savers.sqlite import (
         MemorySaver as MemorySaver,
-    )
-    from stepwell.savers.sqlite import (
         SqliteSaver as SqliteSaver,
     )
 
@@ -277,6 +160,7 @@ _HOMES = {
     "stepwell.codec": ("register_type",),
     "stepwell.runtime.scope": (
         "ExecutionInfo",
+        "MessageWriter",
         "Runtime",
         "StreamWriter",
         "get_config",
@@ -286,6 +170,25 @@ _HOMES = {
         "interrupt",
     ),
     "stepwell.runtime.snapshot": ("PregelTask", "StateSnapshot"),
+    "stepwell.runtime.stream_parts": (
+        "All",
+        "CheckpointPayload",
+        "CheckpointStreamPart",
+        "CheckpointTask",
+        "CustomStreamPart",
+        "DebugPayload",
+        "DebugStreamPart",
+        "Durability",
+        "GraphOutput",
+        "MessagesStreamPart",
+        "StreamMode",
+        "StreamPart",
+        "TaskPayload",
+        "TaskResultPayload",
+        "TasksStreamPart",
+        "UpdatesStreamPart",
+        "ValuesStreamPart",
+    ),
     "stepwell.savers.sqlite": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
     "stepwell.engine": ("CompiledGraph",),
     "stepwell.errors": (
@@ -321,6 +224,7 @@ _HOMES = {
         "StateValidationError",
         "StepwellError",
         "StoreError",
+        "StreamClosedError",
         "ThreadBusyError",
         "UnknownCheckpointError",
         "UnknownInterruptError",

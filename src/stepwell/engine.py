@@ -16,9 +16,9 @@ from stepwell.engine_editing import Editing
 from stepwell.engine_reading import Reading
 from stepwell.engine_wiring import (
     Config,
-    Keys,
+    Modes,
     RunOptions,
-    StreamMode,
+    StreamOptions,
     async_port,
     check_options,
     sync_port,
@@ -29,7 +29,9 @@ from stepwell.runtime.config import parse_config
 from stepwell.runtime.context import coerce_context
 from stepwell.runtime.drive import Ending, drive
 from stepwell.runtime.run import Request, Run
-from stepwell.runtime.stream import Stream, as_interrupt, output_of, visible_values
+from stepwell.runtime.stream import Stream
+from stepwell.runtime.stream_parts import GraphOutput
+from stepwell.runtime.stream_payloads import as_interrupt, interrupted, output_of, typed_output, visible_values
 from stepwell.runtime.sync_driver import drive_sync, stream_sync
 
 
@@ -39,70 +41,46 @@ class CompiledGraph(Reading, Editing):
     # -- running ------------------------------------------------------------------------------------------------------
 
     def invoke(
-        self,
-        input: Any,
-        config: Config = None,
-        *,
-        stream_mode: StreamMode = "values",
-        output_keys: Keys = None,
-        **options: Unpack[RunOptions],
+        self, input: Any, config: Config = None, *, stream_mode: Modes = "values", **options: Unpack[StreamOptions]
     ) -> Any:
         """Run to the end or to a pause and return the state's values, with `__interrupt__` where questions are open.
 
-        `input` is a new input, `None` to continue, or a `Command`; `options` are those of `RunOptions`. On return
-        everything is durable as `durability` says. Works inside a running event loop too. With another `stream_mode`,
-        the list of chunks.
+        `input` is a new input, `None` to continue, or a `Command`; `options` are those of `StreamOptions`. On return
+        everything is durable as `durability` says. Works inside a running event loop too. With `version="v2"`, a
+        `GraphOutput`. With another `stream_mode`, the list of chunks.
         """
         if stream_mode != "values":
-            return list(self.stream(input, config, stream_mode=stream_mode, output_keys=output_keys, **options))
-        run = self._run(input, config, **options)
-        return self._result(run, drive_sync(drive(run), sync_port(run)), output_keys)
+            return list(self.stream(input, config, stream_mode=stream_mode, **options))
+        run = self._run(input, config, self._printer(options) if options or self.debug else None, **options)
+        return self._result(run, drive_sync(drive(run), sync_port(run)), options)
 
     async def ainvoke(
-        self,
-        input: Any,
-        config: Config = None,
-        *,
-        stream_mode: StreamMode = "values",
-        output_keys: Keys = None,
-        **options: Unpack[RunOptions],
+        self, input: Any, config: Config = None, *, stream_mode: Modes = "values", **options: Unpack[StreamOptions]
     ) -> Any:
         """Do as `invoke`, on this event loop."""
         if stream_mode != "values":
-            chunks = self.astream(input, config, stream_mode=stream_mode, output_keys=output_keys, **options)
-            return [chunk async for chunk in chunks]
-        run = self._run(input, config, **options)
-        return self._result(run, await self._drive_async(run), output_keys)
+            return [chunk async for chunk in self.astream(input, config, stream_mode=stream_mode, **options)]
+        run = self._run(input, config, self._printer(options) if options or self.debug else None, **options)
+        return self._result(run, await self._drive_async(run), options)
 
     def stream(
-        self,
-        input: Any,
-        config: Config = None,
-        *,
-        stream_mode: StreamMode = "updates",
-        output_keys: Keys = None,
-        **options: Unpack[RunOptions],
+        self, input: Any, config: Config = None, *, stream_mode: Modes = "updates", **options: Unpack[StreamOptions]
     ) -> Iterator[Any]:
         """Run as far as the consumer pulls, yielding chunks of the modes asked for ((mode, chunk) for a list of modes).
 
-        Closing or dropping the iterator stops the run: it is recorded, finished tasks are kept, the thread is freed.
+        With `version="v2"`, typed parts. Each mode's chunks are durable, or live, as docs/streaming.md says. Closing or
+        dropping the iterator stops the run: it is recorded, finished tasks are kept, the thread is freed.
         """
-        run = self._run(input, config, Stream(stream_mode, self.plan, output_keys), **options)
+        run = self._run(input, config, self._stream(stream_mode, options), **options)
         return stream_sync(lambda: drive(run), sync_port(run))
 
     async def astream(
-        self,
-        input: Any,
-        config: Config = None,
-        *,
-        stream_mode: StreamMode = "updates",
-        output_keys: Keys = None,
-        **options: Unpack[RunOptions],
+        self, input: Any, config: Config = None, *, stream_mode: Modes = "updates", **options: Unpack[StreamOptions]
     ) -> AsyncIterator[Any]:
         """Do as `stream`, on this event loop."""
         from stepwell.runtime.async_driver import stream_async
 
-        run = self._run(input, config, Stream(stream_mode, self.plan, output_keys), **options)
+        run = self._run(input, config, self._stream(stream_mode, options), **options)
         chunks = stream_async(lambda: drive(run), async_port(run))
         try:
             async for chunk in chunks:
@@ -112,13 +90,15 @@ class CompiledGraph(Reading, Editing):
 
     def retry(self, config: Config, **options: Unpack[RunOptions]) -> Any:
         """Run what failed again, and only what is missing. NothingToRetryError where nothing failed."""
+        check_options(options, RunOptions)
         run = self._run(None, config, retry_only=True, **options)
-        return self._result(run, drive_sync(drive(run), sync_port(run)), None)
+        return self._result(run, drive_sync(drive(run), sync_port(run)), {})
 
     async def aretry(self, config: Config, **options: Unpack[RunOptions]) -> Any:
         """Do as `retry`, on this event loop."""
+        check_options(options, RunOptions)
         run = self._run(None, config, retry_only=True, **options)
-        return self._result(run, await self._drive_async(run), None)
+        return self._result(run, await self._drive_async(run), {})
 
     # -- wiring -------------------------------------------------------------------------------------------------------
 
@@ -142,7 +122,7 @@ class CompiledGraph(Reading, Editing):
         stream: Stream | None = None,
         *,
         retry_only: bool = False,
-        **options: Unpack[RunOptions],
+        **options: Unpack[StreamOptions],
     ) -> Run:
         check_options(options)
         request = Request(
@@ -168,12 +148,13 @@ class CompiledGraph(Reading, Editing):
                 raise InvalidConfigError(f"Interrupt node `{name}` not found", key="interrupt")
         return frozenset(names)
 
-    def _result(self, run: Run, ending: Ending, keys: str | Sequence[str] | None) -> Any:
-        values = output_of(self.plan, visible_values(self.plan, ending.base), keys)
-        if not ending.questions:
-            return values
+    def _result(self, run: Run, ending: Ending, options: StreamOptions) -> Any:
+        values, keys = visible_values(self.plan, ending.base), options.get("output_keys")
         asked = [as_interrupt(question) for question in ending.questions]
-        return {**values, "__interrupt__": asked} if isinstance(values, dict) else {"__interrupt__": asked}
+        if options.get("version") == "v2":
+            return GraphOutput(typed_output(self.plan, values, keys), tuple(asked))
+        output = output_of(self.plan, values, keys)
+        return interrupted(output, asked) if asked else output
 
     async def _drive_async(self, run: Run) -> Ending:
         from stepwell.runtime.async_driver import drive_async

@@ -18,7 +18,7 @@ from stepwell.ids import TimeOrderedIds
 from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig, parse_config
 from stepwell.runtime.run import DURABILITIES, Request, Run
-from stepwell.runtime.stream import Stream
+from stepwell.runtime.stream import Stream, wish_of
 from stepwell.runtime.sync_driver import SyncPort
 from stepwell.store import Store
 from stepwell.worker.lease import LeaseKeeper
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.async_driver import AsyncPort
 
 Config = Mapping[str, Any] | None
-StreamMode = str | Sequence[str]
+Modes = str | Sequence[str]
 Keys = str | Sequence[str] | None
 Breakpoints = Sequence[str] | Literal["*"] | None
 
@@ -48,6 +48,21 @@ class RunOptions(TypedDict, total=False):
     """Whether a step limit raises, or returns the state reached."""
     thread_step_limit: int | None
     """Bounds the steps of the thread's whole history, where the config's `recursion_limit` bounds this run."""
+
+
+class StreamOptions(RunOptions, total=False):
+    """What `invoke` and `stream` take beside: how what they hand out is shaped."""
+
+    output_keys: Keys
+    """The channels to show: a list of names for a mapping, one name for its value; those of the output unless given."""
+    print_mode: Modes
+    """Stream modes to print on stdout as well, for debugging; it does not change what is handed out."""
+    debug: bool | None
+    """Print the modes "updates" and "values", where print_mode does not say what."""
+    version: Literal["v1", "v2"]
+    """"v2" hands out typed parts and a `GraphOutput`; "v1", unless given, bare chunks and values."""
+    subgraphs: bool
+    """Say in each chunk which graph it comes from: a tuple of namespaces, () for this one."""
 
 
 class Wired:
@@ -88,6 +103,17 @@ class Wired:
     def _new_run(self, request: Request, stream: Stream | None = None) -> Run:
         return Run(self.plan, self.codec, self._durable, request, _CLOCK, _IDS, self.store, stream, self._leases)
 
+    def _stream(self, modes: Modes, options: StreamOptions) -> Stream:
+        """Return what hands out and prints what a call asks to see."""
+        check_options(options)
+        return Stream(wish_of(self.plan, modes, options, self.debug), self.plan, _CLOCK)
+
+    def _printer(self, options: StreamOptions) -> Stream | None:
+        """Return what prints what a call asks to see, and hands out nothing; None where it asks for nothing."""
+        check_options(options)
+        wish = wish_of(self.plan, (), options, self.debug)
+        return Stream(wish, self.plan, _CLOCK) if wish.printed else None
+
     async def _off_loop(self, function: Any) -> Any:
         from stepwell.runtime.async_driver import blocking
 
@@ -99,11 +125,11 @@ _CLOCK = SystemClock()
 _IDS = TimeOrderedIds()
 
 
-def check_options(options: RunOptions) -> None:
+def check_options(options: RunOptions, kind: type[RunOptions] = StreamOptions) -> None:
     """Refuse an option nobody knows, and a value that is none of its choices, before anything is read."""
-    unknown = options.keys() - RunOptions.__annotations__.keys()
+    unknown = options.keys() - kind.__annotations__.keys()
     if unknown:
-        raise TypeError(f"unknown options {', '.join(sorted(unknown))}; known: {', '.join(RunOptions.__annotations__)}")
+        raise TypeError(f"unknown options {', '.join(sorted(unknown))}; known: {', '.join(kind.__annotations__)}")
     for name, choices in _CHOICES.items():
         value = options.get(name)
         if value is not None and value not in choices:
@@ -113,7 +139,12 @@ def check_options(options: RunOptions) -> None:
         raise InvalidConfigError(reason=f"thread_step_limit is at least 1, not {limit}", key="thread_step_limit")
 
 
-_CHOICES = {"durability": DURABILITIES, "on_pending": ("raise", "discard", "finish"), "on_limit": ("raise", "stop")}
+_CHOICES = {
+    "durability": DURABILITIES,
+    "on_pending": ("raise", "discard", "finish"),
+    "on_limit": ("raise", "stop"),
+    "version": ("v1", "v2"),
+}
 
 
 def sync_port(run: Run) -> SyncPort:

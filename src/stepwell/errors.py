@@ -10,7 +10,7 @@
     │   └── UnknownInterruptError      · InterruptAnsweredError · AmbiguousAnswerError · NoCheckpointerError
     ├── RunError                       a run could not go on; its thread can be resumed
     │   ├── GraphRecursionError        · NodeTimeoutError · NodeCancelledError · MergeError
-    │   ├── StateValidationError       · PoisonedRunError · NestedInterruptError
+    │   ├── StateValidationError       · PoisonedRunError · NestedInterruptError · StreamClosedError
     ├── StoreError                     the durable side
     │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
     │   └── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
@@ -227,6 +227,13 @@ class NestedInterruptError(RunError):
     outer graph's own nodes, or give the inner graph a checkpointer and a thread_id of its own."""
 
     code = "nested_interrupt"
+
+
+class StreamClosedError(RunError):
+    """Nobody takes what is sent to the stream mode {mode!r} any more: the run has ended, or its consumer has left. Send
+    while the node runs, and wait for its helpers before it returns."""
+
+    code = "stream_closed"
 
 
 # -- the durable side -------------------------------------------------------------------------------------------------

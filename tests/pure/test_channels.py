@@ -5,8 +5,7 @@ from collections.abc import Mapping, MutableSequence, Sequence
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stepwell.errors import InvalidUpdateError
 from stepwell.graph.channels import (

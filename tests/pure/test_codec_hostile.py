@@ -9,8 +9,7 @@ from typing import Any
 
 import ormsgpack
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from ormsgpack import Ext, packb
 
 from stepwell.codec import Codec, Registry

@@ -13,8 +13,7 @@ from uuid import UUID, SafeUUID
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from stepwell.codec import Codec, Registry, is_scalar
 from tests.pure.test_codec_sameness import same

@@ -6,8 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stepwell.errors import InvalidUpdateError
 from stepwell.graph import message_shapes

@@ -10,8 +10,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stepwell.testing.graphs import CORPUS, graph_scripts
 from tests.pure.model.interpreter import Model

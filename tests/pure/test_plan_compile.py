@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stepwell.graph import state_graph
 from stepwell.graph.channels import EphemeralValue, Topic

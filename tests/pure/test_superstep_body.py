@@ -5,8 +5,7 @@ from typing import Any
 
 import ormsgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stepwell.errors import CorruptRecordError, StepwellError, UnserializableValueError
 from stepwell.graph.types import MISSING, Send

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stepwell.superstep import lifecycle
 from stepwell.superstep.carry import Record, abandoned, carry, earlier_answers

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from stepwell.errors import InvalidUpdateError, MergeError, StateValidationError

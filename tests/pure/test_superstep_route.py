@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stepwell.errors import InvalidUpdateError
 from stepwell.graph.types import END, Send

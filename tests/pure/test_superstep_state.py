@@ -1,8 +1,7 @@
 """Identity, activation numbers and order: what tells two tasks apart, and what must not."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stepwell.graph.types import MISSING
 from stepwell.ids import TaskIds, frame, interrupt_id, structural_hash

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypedDict
 from stepwell import START, StateGraph, interrupt
 
 Call = Callable[..., Any]
+Chunks = Callable[..., list[Any]]
 Node = Callable[..., Any]
 
 GIVEN: tuple[Any, ...] = ({}, None)

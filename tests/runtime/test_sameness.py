@@ -7,8 +7,7 @@ from typing import Annotated, Any, TypedDict
 
 import apsw
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from stepwell import Command, InMemorySaver, Send, SqliteSaver, StateGraph, StoreError, interrupt, points
 from stepwell.graph.types import START

@@ -2,36 +2,15 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
 from contextvars import copy_context
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepwell import START, Command, InvalidConfigError, Send, SqliteSaver, StateGraph, StreamWriter, get_stream_writer
-from tests.runtime.graphs import Flaky, Log, anote, ask, chain, fan, letters, note, thread
-
-Chunks = Callable[..., list[Any]]
-
-
-def _stream(graph: Any, *args: Any, **options: Any) -> list[Any]:
-    return list(graph.stream(*args, **options))
-
-
-def _astream(graph: Any, *args: Any, **options: Any) -> list[Any]:
-    async def main() -> list[Any]:
-        return [chunk async for chunk in graph.astream(*args, **options)]
-
-    return asyncio.run(main())
-
-
-@pytest.fixture(params=[_stream, _astream], ids=["stream", "astream"])
-def chunks(request: pytest.FixtureRequest) -> Chunks:
-    """Stream a graph each way in turn, to its end."""
-    made: Chunks = request.param
-    return made
-
+from tests.runtime.graphs import Chunks, Flaky, Log, anote, ask, chain, fan, letters, note, thread
 
 # -- values and updates -----------------------------------------------------------------------------------------------
 
@@ -130,7 +109,7 @@ def test_a_task_that_fails_or_asks_says_so_when_it_ends(chunks: Chunks, saver: S
         for chunk in graph.stream({}, thread(), stream_mode="tasks"):
             seen.append(chunk)
     ends = {chunk["name"]: chunk for chunk in seen if "result" in chunk}
-    assert [question.value for question in ends["ask"]["interrupts"]] == ["ask"]
+    assert [question["value"] for question in ends["ask"]["interrupts"]] == ["ask"]
     assert (ends["flaky"]["error"], ends["flaky"]["result"]) == ("ValueError('flaky is broken')", {})
 
 
@@ -250,9 +229,10 @@ def test_nothing_is_handed_out_before_it_is_durable(tmp_path: Path) -> None:
         graph.add_node("ask", ask("ask")).add_edge("c", "ask")
         compiled, looking = (graph.compile(checkpointer=which, name="g") for which in (saver, other))
         seen = 0
-        for mode, chunk in compiled.stream({}, thread(), stream_mode=["updates", "values", "tasks"]):
+        modes = ["updates", "values", "tasks", "checkpoints", "debug"]
+        for mode, chunk in compiled.stream({}, thread(), stream_mode=modes):
             seen += durable(looking, mode, chunk)
-        assert seen == 3 + 4 + 4 + 1, "updates, values, task results, the question"
+        assert seen == 3 + 4 + 4 + 1 + 4 + 8, "updates, values, task results, the question, checkpoints, both again"
         assert looking.get_state(thread()) == compiled.get_state(thread())
 
 
@@ -260,7 +240,13 @@ def durable(looking: Any, mode: str, chunk: Any) -> int:
     """Return 1 if the chunk promises something and all of it is on disk, 0 if it promises nothing."""
     head = looking.get_state(thread())
     results = [task for s in looking.get_state_history(thread()) for task in s.tasks]
-    if mode == "values":
+    if mode == "debug":
+        return durable(looking, f"{chunk['type']}s", chunk["payload"])
+    if mode == "checkpoints":
+        stored = looking.get_state(chunk["config"])
+        shown = (chunk["values"], chunk["metadata"], tuple(chunk["next"]), chunk["parent_config"])
+        assert shown == (stored.values, stored.metadata, stored.next, stored.parent_config)
+    elif mode == "values":
         assert head.values == {key: value for key, value in chunk.items() if key != "__interrupt__"}
     elif "__interrupt__" in chunk:
         assert head.interrupts == chunk["__interrupt__"]
@@ -269,7 +255,7 @@ def durable(looking: Any, mode: str, chunk: Any) -> int:
         assert (name, update) in [(task.name, task.result) for task in results]
     elif "result" in chunk:
         known = {task.id: task for task in results}[chunk["id"]]
-        assert (known.result or {}, list(known.interrupts)) == (chunk["result"], chunk["interrupts"])
+        assert (known.result or {}, [asdict(i) for i in known.interrupts]) == (chunk["result"], chunk["interrupts"])
     else:
         return 0
     return 1

@@ -37,6 +37,7 @@ STATUS_OF: Final = {
     "invalid_state": FAILED,
     "poisoned_run": FAILED,
     "nested_interrupt": FAILED,
+    "stream_closed": FAILED,
     "codec_error": FAILED,
     "unserializable_value": FAILED,
     "unknown_type": FAILED,

@@ -17,8 +17,7 @@ from typing import Annotated, Any, Protocol, TypedDict
 
 from stepwell import END, START, Send, StateGraph, interrupt
 from stepwell.demo.commits import Commit, read_commits
-from stepwell.demo.notes import Entry, render
-from stepwell.demo.notes import condense as condense_commit
+from stepwell.demo.notes import Entry, condense as condense_commit, render
 from stepwell.demo.publication import Publication, publish_once
 
 

@@ -13,8 +13,7 @@ from stepwell.graph.types import Command
 from stepwell.runtime.ledger import Draft, Ledger
 from stepwell.runtime.loading import Loaded, apply_records, asked_questions, load, row_name
 from stepwell.store import Reader, RecordRow
-from stepwell.superstep import body as layout
-from stepwell.superstep import lifecycle
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.answer import Answered, Asked, id_map, match_answers, open_now
 from stepwell.superstep.begin import commanded
 from stepwell.superstep.carry import Record, carry, earlier_answers

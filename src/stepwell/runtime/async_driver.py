@@ -251,13 +251,14 @@ async def stream_async(begin: Callable[[], Coroutine[Ask, Any, Any]], port: Asyn
         except StopIteration:
             break
         except Exception:
-            for chunk in stream.take():
+            for chunk in stream.rest():
                 yield chunk
             raise
         try:
             for chunk in stream.take():
                 yield chunk
         except BaseException:  # the consumer has gone, or threw something in
+            stream.close()
             await _halt(coroutine, port, request)
             raise
         result, error = None, None
@@ -265,7 +266,7 @@ async def stream_async(begin: Callable[[], Coroutine[Ask, Any, Any]], port: Asyn
             result = await port.answer(request)
         except BaseException as raised:
             error = raised
-    for chunk in stream.take():
+    for chunk in stream.rest():
         yield chunk
 
 

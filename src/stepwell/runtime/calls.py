@@ -16,7 +16,8 @@ from stepwell.graph import retry_rules
 from stepwell.graph.policies import RetryPolicy
 from stepwell.graph.types import MISSING
 from stepwell.plan.tables import BranchPlan, Callee, NodePlan
-from stepwell.runtime.scope import ExecutionInfo, Runtime, Scope
+from stepwell.runtime.scope import ExecutionInfo, MessageWriter, Runtime, Scope, StreamWriter, ignore
+from stepwell.runtime.stream_messages import enter_config
 from stepwell.superstep.begin import start_outcome
 from stepwell.superstep.merge import branch_targets, view
 from stepwell.superstep.outcome import (
@@ -146,7 +147,10 @@ class TaskRun:
         answers = self.base.answers.get(self.task.id, _NO_ANSWERS) if self.base.answers else _NO_ANSWERS
         self.scope = scope = Scope(self, prefix, answers)
         kwargs = self._injected(callee) if callee.inject else {}
-        return Call(self, callee, arg, kwargs, scope, self.run.context_vars.copy(), timeout)
+        context = self.run.context_vars.copy()
+        if self.run.ambient:
+            enter_config(context, self.config())
+        return Call(self, callee, arg, kwargs, scope, context, timeout)
 
     def _input(self) -> Any:
         task = self.task
@@ -174,7 +178,7 @@ class TaskRun:
             elif name == "runtime":
                 kwargs[name] = self.runtime()
             elif name == "writer":
-                kwargs[name] = self.run.write_custom
+                kwargs[name] = self._writer()
             elif available.get(name) is not None or name not in callee.required:
                 kwargs[name] = available.get(name)
             else:
@@ -210,7 +214,15 @@ class TaskRun:
             node_attempt=self.attempt,
             node_first_attempt_time=self.first_at / 1e6,
         )
-        return Runtime(run.context, run.item_store, run.write_custom, None, info)
+        return Runtime(run.context, run.item_store, self._writer(), None, info, self._message_writer())
+
+    def _writer(self) -> StreamWriter:
+        stream = self.run.stream
+        return ignore if stream is None else stream.writer(self)
+
+    def _message_writer(self) -> MessageWriter:
+        stream = self.run.stream
+        return ignore if stream is None else stream.message_writer(self)
 
     # -- what came back ----------------------------------------------------------------------------------------------
 

@@ -19,6 +19,8 @@ TOP_LEVEL = frozenset(
 )
 ADDRESS = frozenset({"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"})
 DEFAULT_RECURSION_LIMIT = 10_007
+_ENGINE_KEYS = ("langgraph_", "stepwell_")
+"""What a node's config says of the node: passed on to another graph, it is not the caller's."""
 MAX_THREAD_ID = 512
 """UTF-8 bytes: what every backend's index can hold."""
 
@@ -138,7 +140,7 @@ def _positive(given: Mapping[str, Any], key: str) -> int | None:
 
 
 def _metadata(given: Mapping[str, Any], configurable: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = dict(given.get("metadata") or {})
+    metadata = {k: v for k, v in (given.get("metadata") or {}).items() if not str(k).startswith(_ENGINE_KEYS)}
     for key, value in configurable.items():
         if key not in ADDRESS and not key.startswith("__") and isinstance(value, str | int | float | bool):
             metadata.setdefault(key, value)

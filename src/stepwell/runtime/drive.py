@@ -24,11 +24,12 @@ from stepwell.errors import (
     StoreError,
     UnserializableValueError,
 )
-from stepwell.graph.types import START, Command
+from stepwell.graph.types import Command
 from stepwell.runtime.admission import admit
 from stepwell.runtime.execute import execute
 from stepwell.runtime.requests import Blocking, Sleep
 from stepwell.runtime.run import Run
+from stepwell.runtime.stream_start import show_beginning
 from stepwell.superstep import lifecycle
 from stepwell.superstep.decide import Decision, RunTasks, Stop, Wait, decide, ending, first_failure, open_questions
 from stepwell.superstep.merge import Merged, merge
@@ -75,8 +76,7 @@ async def _superstep_after_superstep(run: Run) -> Ending:
             if run.store is not None:
                 await _commit(run, following, decision)
             if run.stream is not None:
-                run.stream.values(following, merged.changed)
-                run.stream.publish()
+                run.stream.superstep(run, following, merged.changed)
         return _ended(run, run.base, decision)
     except _FAULTS as error:
         if not run.admitted:
@@ -96,7 +96,8 @@ async def _begin(run: Run) -> Decision:
     """Bring the run to its first decision. A call that repeats an ended run's id runs nothing: it is shown its end."""
     while not await Blocking(lambda: admit(run)):
         await Sleep(JOIN_SECONDS)
-    _resumed(run, run.base)
+    if run.stream is not None:
+        await show_beginning(run, run.stream)
     if run.ended_before and run.base.tasks:
         return Wait(open_questions(run.base))
     return decide(run.base, run.rules)
@@ -129,18 +130,6 @@ async def _commit(run: Run, base: Base, decision: Decision) -> None:
 def _out_of_steps(stop: Stop, base: Base) -> GraphRecursionError:
     thread_id = base.identity.thread_id or "-"
     return GraphRecursionError(limit=stop.limit, thread_id=thread_id, checkpoint_id=base.checkpoint_id)
-
-
-def _resumed(run: Run, base: Base) -> None:
-    """Show a consumer the state the run begins with, and what of the superstep is done already."""
-    stream = run.stream
-    if stream is None or (base.tasks and base.tasks[0].node == START):
-        return
-    stream.current(base)
-    for task, outcome in zip(base.tasks, base.outcomes, strict=True):
-        if isinstance(outcome, Succeeded):
-            stream.task_settled(task, outcome, cached=True)
-    stream.publish()
 
 
 async def _finish_pending(run: Run) -> None:
@@ -187,7 +176,6 @@ def _paused(run: Run, base: Base, questions: tuple[Question, ...]) -> Ending:
         return Ending(base, lifecycle.FAILED, error=NestedInterruptError(node=run.asked_by))
     if run.stream is not None:
         run.stream.paused(base, questions)
-        run.stream.publish()
     return Ending(base, lifecycle.PAUSED, questions)
 
 

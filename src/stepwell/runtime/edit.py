@@ -22,8 +22,7 @@ from stepwell.runtime.loading import Loaded, check_input_kept, load, superseded
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.run import Run
 from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ThreadRow
-from stepwell.superstep import body as layout
-from stepwell.superstep import lifecycle
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import count, empty_state, start_outcome
 from stepwell.superstep.carry import Record, abandoned, carry
 from stepwell.superstep.decide import Rules

@@ -70,7 +70,7 @@ def _verdict(task_run: TaskRun, result: Any) -> Outcome | Again:
 def announce(run: Run, task_run: TaskRun, call: Call) -> None:
     points.reach(points.TASK_STARTED)
     if run.stream is not None and task_run.kept is None:
-        run.stream.task_started(task_run.task, call.arg)
+        run.stream.task_started(task_run, call.arg)
 
 
 def settle(run: Run, base: Base, task_run: TaskRun, outcome: Outcome) -> None:
@@ -81,7 +81,7 @@ def settle(run: Run, base: Base, task_run: TaskRun, outcome: Outcome) -> None:
     if base.fresh:
         base.fresh -= {task_run.task.id}
     if run.stream is not None:
-        run.stream.task_settled(task_run.task, outcome)
+        run.stream.task_settled(task_run, outcome)
 
 
 async def _note_attempt(run: Run, base: Base, task_run: TaskRun, again: Again) -> None:

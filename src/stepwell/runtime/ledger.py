@@ -25,8 +25,7 @@ from stepwell.store import (
     seal_record,
     sealed_checkpoint,
 )
-from stepwell.superstep import body as layout
-from stepwell.superstep import lifecycle
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.merge import Merged
 from stepwell.superstep.outcome import Failed, Interrupted, Outcome, Succeeded, text_of
 from stepwell.superstep.state import Base, Identity, State, Task

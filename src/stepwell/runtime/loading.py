@@ -13,8 +13,7 @@ from stepwell.codec import Codec
 from stepwell.errors import PendingWorkError
 from stepwell.plan.tables import Plan
 from stepwell.store import CheckpointRow, Reader, RecordRow, RunRow
-from stepwell.superstep import body as layout
-from stepwell.superstep import lifecycle
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import initial_values
 from stepwell.superstep.outcome import Interrupted, Question
 from stepwell.superstep.state import Base, Identity, State

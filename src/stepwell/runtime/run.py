@@ -14,6 +14,7 @@ from stepwell.ids import Ids, structural_hash
 from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig
 from stepwell.runtime.scope import current
+from stepwell.runtime.stream_payloads import triggers_of
 from stepwell.store import Store
 from stepwell.superstep.decide import Rules
 from stepwell.superstep.state import Base
@@ -58,9 +59,9 @@ class Run:
     """The run's surroundings, fixed for its life, and the three things that move: base, ledger, rules."""
 
     __slots__ = (
-        "admitted", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "driving", "durability",
-        "ended_before", "ids", "item_store", "jitter", "leases", "ledger", "live", "plan", "port", "request", "rules",
-        "run_id", "store", "stream"
+        "admitted", "ambient", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "driving",
+        "durability", "ended_before", "ids", "item_store", "jitter", "leases", "ledger", "live", "plan", "port",
+        "request", "rules", "run_id", "store", "stream"
     )  # fmt: skip
 
     base: Base
@@ -98,6 +99,10 @@ class Run:
         self.asked_by: str | None = outer.owner.node_name() if outer is not None else None
         """The node whose code makes this call, if any."""
         self.live = stream is not None and stream.live
+        self.ambient = bool(request.config.given.get("callbacks")) or (
+            stream is not None and stream.messages is not None
+        )
+        """Whether langchain objects that nodes call without a config are to find the node's own."""
         self.run_id: str = ""
         self.admitted = False
         """Whether the run has begun: from then on its end must be recorded."""
@@ -125,10 +130,20 @@ class Run:
         """Return the digest of a value for call ids: equal values have equal digests."""
         return structural_hash("value", self.codec.canonical(value))
 
-    def write_custom(self, chunk: Any) -> None:
-        """Send a chunk to the stream mode "custom", at once."""
-        if self.stream is not None:
-            self.stream.custom(chunk)
+    def metadata_of(self, task_run: TaskRun) -> dict[str, Any]:
+        """Return what is said of a task beside what it does: the caller's metadata, the node's, and where it stands."""
+        task = task_run.task
+        metadata = {**(self.config.given.get("metadata") or {}), **task_run.node.metadata}
+        if self.config.thread_id is not None:
+            metadata["thread_id"] = self.config.thread_id
+        metadata["langgraph_step"] = task_run.base.state.step + 1
+        metadata["langgraph_node"] = task.node
+        metadata["langgraph_triggers"] = triggers_of(task)
+        metadata["langgraph_path"] = task.path
+        metadata["langgraph_checkpoint_ns"] = f"{task.node}:{task.id}"
+        metadata["stepwell_task_id"] = task.id
+        metadata["stepwell_attempt"] = task_run.attempt
+        return metadata
 
     def node_config(self, task_run: TaskRun) -> Mapping[str, Any]:
         """Return the config a node sees: the caller's, with the ids of this run."""
@@ -141,10 +156,7 @@ class Run:
         }
         if self.config.thread_id is not None:
             inner["thread_id"] = self.config.thread_id
-        metadata = {
-            **(given.get("metadata") or {}),
-            "langgraph_node": task_run.task.node,
-            "langgraph_step": base.state.step + 1,
-        }
-        filled = {"recursion_limit": self.config.recursion_limit, **given, "configurable": inner, "metadata": metadata}
-        return {"tags": [], "callbacks": None, **filled, "run_id": self.run_id}
+        filled = {"recursion_limit": self.config.recursion_limit, "tags": [], "callbacks": None, **given}
+        if self.stream is not None and self.stream.messages is not None:
+            filled["callbacks"] = self.stream.messages.with_handler(filled["callbacks"])
+        return {**filled, "configurable": inner, "metadata": self.metadata_of(task_run), "run_id": self.run_id}

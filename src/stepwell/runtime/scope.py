@@ -25,8 +25,14 @@ Context = TypeVar("Context")
 StreamWriter = Callable[[Any], None]
 
 
-def _ignore(chunk: Any) -> None:
-    return None
+class MessageWriter(Protocol):
+    """Sends a message, or a piece of one, to the stream mode "messages"."""
+
+    def __call__(self, message: Any, /, **metadata: Any) -> None: ...
+
+
+def ignore(chunk: Any, /, **metadata: Any) -> None:
+    """Stand in for a writer where nobody asked to see what it sends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +56,13 @@ class Runtime(Generic[Context]):
 
     context: Context = None  # type: ignore[assignment]
     store: Any = None
-    stream_writer: StreamWriter = _ignore
+    stream_writer: StreamWriter = ignore
+    """Sends to the stream mode "custom". StreamClosedError once the stream has ended."""
     previous: Any = None
     execution_info: ExecutionInfo | None = None
+    stream_message: MessageWriter = ignore
+    """Sends a message, or a piece of one, to the stream mode "messages", with metadata of its own beside the task's.
+    A message with an `id` is not shown again when the node returns it. StreamClosedError once the stream has ended."""
 
 
 class Owner(Protocol):

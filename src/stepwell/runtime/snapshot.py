@@ -16,7 +16,7 @@ from stepwell.codec import Codec
 from stepwell.graph.types import Interrupt
 from stepwell.plan.tables import Plan
 from stepwell.runtime.loading import Loaded, asked_questions, load, row_name
-from stepwell.runtime.stream import as_interrupt, visible_values
+from stepwell.runtime.stream_payloads import as_interrupt, state_of, visible_values
 from stepwell.store import CheckpointRow, HistoryQuery, Reader, RecordRow
 from stepwell.superstep import body as layout
 from stepwell.superstep.decide import open_questions
@@ -90,7 +90,7 @@ def _snapshot(reader: Reader, codec: Codec, plan: Plan, row: CheckpointRow, live
     pending = [t for t, o in zip(base.tasks, base.outcomes, strict=True) if not (live and isinstance(o, Succeeded))]
     tasks = _tasks(reader, codec, loaded, live)
     return StateSnapshot(
-        values=values.get("__root__") if plan.state.is_root else {k: values[k] for k in plan.channels if k in values},
+        values=state_of(plan, values),
         next=tuple(task.node for task in pending),
         config=config_of(row),
         metadata=metadata_of(row),

@@ -1,50 +1,119 @@
-"""What a consumer sees of a run: events shaped into the chunks of each stream mode, handed out in order.
+"""What a consumer sees of a run: the events it asked for, in order, from whatever thread or task they come.
 
-State (`values`, `updates`, task results) is noted as it happens and published only when the run says it is durable;
-`custom` chunks and task starts are live. Chunks are LangGraph's, key for key.
+State (`values`, `updates`, `checkpoints`, task results, written messages) is noted as it happens and published only
+when the run says it is durable; `custom`, tokens and task starts are live. Nothing that user code sends is dropped: it
+is handed out, or its sender is told that the stream is closed. How an event looks is `stream_payloads`'.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, get_args
 
-from stepwell.errors import InvalidConfigError, InvalidUpdateError, MergeError
-from stepwell.graph.types import START, Interrupt
+from stepwell.clock import Clock
+from stepwell.errors import InvalidConfigError, StreamClosedError
+from stepwell.graph.types import START
 from stepwell.plan.tables import Plan
-from stepwell.superstep.merge import view
-from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Question, Succeeded, summary
-from stepwell.superstep.state import Base, Task, merge_order
+from stepwell.runtime import stream_payloads as payloads
+from stepwell.runtime.scope import MessageWriter, StreamWriter, ignore
+from stepwell.runtime.stream_messages import Messages
+from stepwell.runtime.stream_parts import CheckpointPayload, StreamMode
+from stepwell.superstep.outcome import Outcome, Question, Succeeded
+from stepwell.superstep.state import Base, Task
 
-MODES = ("values", "updates", "custom", "tasks")
+if TYPE_CHECKING:
+    from stepwell.runtime.calls import TaskRun
+    from stepwell.runtime.run import Run
+
+MODES: tuple[str, ...] = get_args(StreamMode)
 
 
 class Halted(BaseException):
     """The consumer of a stream went away: the run stops as if it were cancelled."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a consumer asked for, checked."""
+
+    modes: frozenset[str]
+    printed: frozenset[str] = frozenset()
+    labelled: bool = False
+    """Whether each chunk names its mode: for a list of modes."""
+    located: bool = False
+    """Whether each chunk names its graph."""
+    typed: bool = False
+    """Whether chunks are the parts of "v2"."""
+    keys: str | Sequence[str] | None = None
+
+    @property
+    def all_modes(self) -> frozenset[str]:
+        return self.modes | self.printed
+
+
+def wish_of(plan: Plan, modes: str | Sequence[str], options: Mapping[str, Any], debug: bool = False) -> Wish:
+    """Return what a call asks to see. InvalidConfigError names a mode or a key that nobody knows."""
+    printed = options.get("print_mode") or ()
+    if not printed and (debug if options.get("debug") is None else options["debug"]):
+        printed = ("updates", "values")
+    keys = options.get("output_keys")
+    check_keys(plan, keys)
+    return Wish(
+        _modes(modes, "stream_mode") if modes != () else frozenset(),
+        _modes(printed, "print_mode") if printed else frozenset(),
+        labelled=not isinstance(modes, str),
+        located=bool(options.get("subgraphs")),
+        typed=options.get("version") == "v2",
+        keys=keys,
+    )
+
+
+def check_keys(plan: Plan, keys: str | Sequence[str] | None) -> None:
+    """Refuse output keys that are no channels."""
+    for key in [keys] if isinstance(keys, str) else keys or ():
+        if key not in plan.channels:
+            known = ", ".join(plan.channels)
+            raise InvalidConfigError(f"Key {key} not in channels: output_keys are among {known}", key="output_keys")
+
+
+def _modes(given: str | Sequence[str], option: str) -> frozenset[str]:
+    modes = frozenset([given] if isinstance(given, str) else given)
+    unknown = modes.difference(MODES)
+    if unknown or not modes:
+        names = ", ".join(sorted(unknown)) or "none"
+        raise InvalidConfigError(reason=f"unknown stream mode {names}; known: {', '.join(MODES)}", key=option)
+    return modes
+
+
 class Stream:
     """One consumer's chunks."""
 
-    def __init__(self, modes: str | Sequence[str], plan: Plan, output_keys: str | Sequence[str] | None = None) -> None:
-        self.modes = frozenset([modes] if isinstance(modes, str) else modes)
-        unknown = self.modes.difference(MODES)
-        if unknown or not self.modes:
-            names = ", ".join(sorted(unknown)) or "none"
-            raise InvalidConfigError(
-                reason=f"unknown stream mode {names}; known: {', '.join(MODES)}", key="stream_mode"
-            )
-        self.labelled = not isinstance(modes, str)
-        self.live = "custom" in self.modes
+    def __init__(self, wish: Wish, plan: Plan, clock: Clock) -> None:
+        self.wish = wish
+        modes = self.modes = wish.all_modes
+        self.live = "custom" in modes or "messages" in modes
+        """Whether user code may have something to say while it runs."""
+        self.checkpoints = not modes.isdisjoint(("checkpoints", "debug"))
         self.waiting_since: float | None = None
         """Since when (monotonic seconds) the consumer has been holding a chunk; None while the run works."""
         self.wake: Callable[[], None] = lambda: None
+        self.stored: Mapping[str, Any] | None = None
+        """The config of the newest checkpoint that a row holds: the parent of the next."""
+        self.messages = Messages(self) if "messages" in modes else None
+        self._tasks = not modes.isdisjoint(("tasks", "debug"))
+        keys = wish.keys
+        self._watched = plan.output.keys if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
         self._plan = plan
-        self._keys = output_keys
+        self._clock = clock
         self._chunks: deque[Any] = deque()
-        self._unpublished: list[tuple[str, Any]] = []
+        self._unpublished: list[tuple[str, Any, Mapping[str, Any]]] = []
+        self._closed = False
+        self._lock = threading.Lock()  # between user code that sends and the run that closes
 
     # -- the consumer's side -----------------------------------------------------------------------------------------
 
@@ -56,117 +125,152 @@ class Stream:
             yield chunk
             self.waiting_since = None
 
-    def _put(self, mode: str, payload: Any) -> None:
-        self._chunks.append((mode, payload) if self.labelled else payload)
+    def close(self) -> None:
+        """Take nothing more from user code: from here on it is told so."""
+        with self._lock:
+            self._closed = True
+
+    def rest(self) -> Iterator[Any]:
+        """Close, and yield what came before."""
+        self.close()
+        return self.take()
+
+    # -- user code's side --------------------------------------------------------------------------------------------
+
+    def send(self, mode: str, payload: Any, more: Mapping[str, Any] = {}) -> None:
+        """Hand out what user code sends, at once, from whatever thread. StreamClosedError if nobody will take it."""
+        with self._lock:
+            if self._closed:
+                raise StreamClosedError(mode=mode)
+            self._put(mode, payload, more)
+        try:
+            self.wake()
+        except RuntimeError:  # the consumer's event loop is closed
+            raise StreamClosedError(mode=mode) from None
+
+    def writer(self, task_run: TaskRun) -> StreamWriter:
+        """Return what sends to the mode `custom` for this attempt; where nobody asked for it, what does nothing."""
+        if "custom" not in self.modes:
+            return ignore
+        origin = {"task_id": task_run.task.id, "attempt": task_run.attempt}
+        return lambda chunk: self.send("custom", chunk, origin)
+
+    def message_writer(self, task_run: TaskRun) -> MessageWriter:
+        """Return what sends to the mode `messages` for this attempt; where nobody asked for it, what does nothing."""
+        return ignore if self.messages is None else self.messages.writer(task_run)
 
     # -- the run's side ----------------------------------------------------------------------------------------------
 
     def publish(self) -> None:
         """Hand out what was noted: it is durable now, or as durable as the mode makes it."""
-        for mode, payload in self._unpublished:
-            self._put(mode, payload)
+        for noted in self._unpublished:
+            self._put(*noted)
         self._unpublished.clear()
 
     def forget(self) -> None:
         """Drop what was noted and never became durable."""
         self._unpublished.clear()
 
-    def custom(self, chunk: Any) -> None:
-        """Hand out a chunk of user code at once, from whatever thread."""
-        if "custom" in self.modes:
-            self._put("custom", chunk)
-            self.wake()
+    def task_started(self, task_run: TaskRun, given: Any) -> None:
+        """Say at once that an attempt begins."""
+        if task_run.task.node == START:
+            return
+        if self.messages is not None:
+            self.messages.know(given, self._plan.channels)
+        if self._tasks:
+            payload = payloads.task_start(task_run, given)
+            self._put("tasks", payload)
+            self._put("debug", self._debug("task", task_run.base.state.step + 1, payload))
 
-    def task_started(self, task: Task, given: Any) -> None:
-        if "tasks" in self.modes and task.node != START:
-            triggers = (f"branch:to:{task.node}",) if task.index is None else ("__pregel_push",)
-            self._put("tasks", {"id": task.id, "name": task.node, "input": given, "triggers": triggers})
-
-    def task_settled(self, task: Task, outcome: Outcome, cached: bool = False) -> None:
+    def task_settled(self, task_run: TaskRun, outcome: Outcome) -> None:
         """Note what became of a task."""
+        task = task_run.task
         if task.node == START:
             return
-        if "tasks" in self.modes and not cached:
-            self._unpublished.append(("tasks", _task_result(task, outcome)))
-        if "updates" in self.modes and isinstance(outcome, Succeeded):
-            update: dict[str, Any] = {task.node: _update(outcome, self._keys)}
-            if cached:
-                update["__metadata__"] = {"cached": True}
-            self._unpublished.append(("updates", update))
+        if isinstance(outcome, Succeeded):
+            if self.messages is not None:
+                for message in self.messages.written(task_run, outcome.writes):
+                    self.note("messages", message)
+            if "updates" in self.modes:
+                self.note("updates", {task.node: payloads.update_of(outcome, self.wish.keys)})
+        if self._tasks:
+            payload = payloads.task_result(task, outcome, self.wish.keys)
+            self.note("tasks", payload)
+            self.note("debug", self._debug("task_result", task_run.base.state.step + 1, payload))
 
-    def values(self, base: Base, changed: Sequence[str]) -> None:
-        """Note the state after a superstep, where it changed something a consumer sees."""
-        if "values" in self.modes and any(key in self._plan.output.keys for key in changed):
-            self._unpublished.append(("values", self._output(base.state.values)))
+    def task_reused(self, task: Task, outcome: Succeeded) -> None:
+        """Note a task that had finished before this run began."""
+        if "updates" in self.modes:
+            update = payloads.update_of(outcome, self.wish.keys)
+            self.note("updates", {task.node: update, "__metadata__": {"cached": True}})
 
-    def current(self, base: Base) -> None:
-        """Note the state a resumed run begins with."""
-        if "values" in self.modes:
-            self._unpublished.append(("values", self._output(base.state.values)))
+    def superstep(self, run: Run, base: Base, changed: Sequence[str]) -> None:
+        """Publish a superstep that was just committed: its state, where it changed what a consumer sees, and itself."""
+        if "values" in self.modes and any(key in self._watched for key in changed):
+            self.values(base.state.values)
+        if self.checkpoints and run.store is not None:
+            self.checkpoint(payloads.fresh_checkpoint(run, base, self.stored), stored=base.digest != b"")
+        self.publish()
+
+    def values(self, values: Mapping[str, Any], questions: Sequence[Question] = ()) -> None:
+        """Note the state, and the questions the run stops at."""
+        if "values" not in self.modes or not (questions or self._any_of(values)):
+            return
+        asked = tuple(map(payloads.as_interrupt, questions))
+        if self.wish.typed:
+            shown = payloads.typed_output(self._plan, values, self.wish.keys)
+            self.note("values", shown, {"interrupts": asked})
+        else:
+            shown = payloads.output_of(self._plan, values, self.wish.keys)
+            self.note("values", payloads.interrupted(shown, asked) if asked else shown)
+
+    def _any_of(self, values: Mapping[str, Any]) -> bool:
+        """Return whether there is something to show of the channels the consumer chose."""
+        return self.wish.keys is None or any(key in values for key in self._watched)
+
+    def checkpoint(self, payload: CheckpointPayload, stored: bool) -> None:
+        """Note a checkpoint; a stored one is the parent of the next."""
+        if stored:
+            self.stored = payload["config"]
+        if self.wish.typed and START not in payload["next"]:
+            payload["values"] = payloads.typed_state(self._plan, payload["values"])
+        self.note("checkpoints", payload)
+        self.note("debug", self._debug("checkpoint", payload["metadata"]["step"], payload))
 
     def paused(self, base: Base, questions: Sequence[Question]) -> None:
-        """Note a pause: questions, or none at a breakpoint."""
-        asked = tuple(as_interrupt(question) for question in questions)
+        """Publish a pause: questions, or none at a breakpoint."""
         if "updates" in self.modes:
-            self._unpublished.append(("updates", {"__interrupt__": asked}))
-        if "values" in self.modes and asked:
-            values = self._output(visible_values(self._plan, base))
-            chunk = {**values, "__interrupt__": asked} if isinstance(values, dict) else {"__interrupt__": asked}
-            self._unpublished.append(("values", chunk))
+            self.note("updates", {"__interrupt__": tuple(map(payloads.as_interrupt, questions))})
+        if questions:
+            self.values(payloads.visible_values(self._plan, base), questions)
+        self.publish()
 
-    def _output(self, values: Mapping[str, Any]) -> Any:
-        return output_of(self._plan, values, self._keys)
+    # -- both --------------------------------------------------------------------------------------------------------
 
+    def note(self, mode: str, payload: Any, more: Mapping[str, Any] = {}) -> None:
+        """Keep a payload until it may be published."""
+        if mode in self.modes:
+            self._unpublished.append((mode, payload, more))
 
-def as_interrupt(question: Question) -> Interrupt:
-    return Interrupt(value=question.value, id=question.interrupt_id)
+    def _put(self, mode: str, payload: Any, more: Mapping[str, Any] = {}) -> None:
+        wish = self.wish
+        if mode in wish.printed:
+            print(f"\x1b[1m[{mode}]\x1b[0m {payload!r}")  # noqa: T201  this is what print_mode asks for
+        if mode not in wish.modes:
+            return
+        chunk: Any
+        if wish.typed:
+            chunk = {"type": mode, "ns": ROOT_NAMESPACE, "data": payload, **more}
+        elif wish.located:
+            chunk = (ROOT_NAMESPACE, mode, payload) if wish.labelled else (ROOT_NAMESPACE, payload)
+        else:
+            chunk = (mode, payload) if wish.labelled else payload
+        self._chunks.append(chunk)
 
-
-def output_of(plan: Plan, values: Mapping[str, Any], keys: str | Sequence[str] | None = None) -> Any:
-    """Return the values a caller gets: those of the output schema, or of `keys`."""
-    if plan.output.is_root:
-        return values.get("__root__")
-    if isinstance(keys, str):
-        return values.get(keys)
-    wanted = plan.output.keys if keys is None else keys
-    return {key: values[key] for key in wanted if key in values}
-
-
-def visible_values(plan: Plan, base: Base) -> Mapping[str, Any]:
-    """Return the base's values with the finished tasks of its superstep applied, as `get_state` shows them.
-
-    Where their writes cannot be combined, the base's own: a thread must be readable to be repaired.
-    """
-    done = [base.outcomes[i] for i in merge_order(base.tasks)]
-    writes = [write for outcome in done if isinstance(outcome, Succeeded) for write in outcome.writes]
-    try:
-        return view(plan, base.state, writes) if writes else base.state.values
-    except (InvalidUpdateError, MergeError):
-        return base.state.values
+    def _debug(self, kind: str, step: int, payload: Any) -> dict[str, Any]:
+        seen = datetime.fromtimestamp(self._clock.now() / 1e6, UTC).isoformat()
+        return {"step": step, "timestamp": seen, "type": kind, "payload": payload}
 
 
-def _update(outcome: Succeeded, keys: str | Sequence[str] | None) -> Any:
-    writes = outcome.writes
-    if keys is not None:
-        wanted = {keys} if isinstance(keys, str) else set(keys)
-        writes = tuple(write for write in writes if write[0] in wanted)
-    names = [key for key, _ in writes]
-    if len(names) == len(set(names)):
-        return summary(writes)
-    parts: list[dict[str, Any]] = []
-    for key, value in writes:  # a node that wrote a channel twice shows one mapping per round of writes
-        if not parts or key in parts[-1]:
-            parts.append({})
-        parts[-1][key] = value
-    return parts
-
-
-def _task_result(task: Task, outcome: Outcome) -> dict[str, Any]:
-    failed = isinstance(outcome, Failed | Cancelled)
-    return {
-        "id": task.id,
-        "name": task.node,
-        "error": outcome.text if failed else None,  # type: ignore[union-attr]
-        "result": (summary(outcome.writes) or {}) if isinstance(outcome, Succeeded) else {},
-        "interrupts": [as_interrupt(q) for q in outcome.questions] if isinstance(outcome, Interrupted) else [],
-    }
+ROOT_NAMESPACE: tuple[str, ...] = ()
+"""Which graph a chunk comes from: this one, and no subgraph."""

@@ -107,11 +107,12 @@ def stream_sync(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -
         except StopIteration:
             break
         except Exception:
-            yield from stream.take()
+            yield from stream.rest()
             raise
         try:
             yield from stream.take()
         except BaseException:  # the consumer has gone, or threw something in
+            stream.close()
             _halt(coroutine, port, request)
             raise
         answer, error = None, None
@@ -119,7 +120,7 @@ def stream_sync(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -
             answer = port.answer(request)
         except BaseException as raised:
             error = raised
-    yield from stream.take()
+    yield from stream.rest()
 
 
 def _halt(coroutine: Coroutine[Ask, Any, Any], port: SyncPort, request: Ask) -> None:

@@ -15,8 +15,7 @@ from typing import Any
 from stepwell import Command, RunError, StateSnapshot, StepwellError, points
 from stepwell.runtime.ledger import LEASE_SECONDS
 from stepwell.stores.sqlite import SqliteStore
-from stepwell.superstep import body as layout
-from stepwell.superstep import lifecycle
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.testing import FakeClock, SimulatedCrash
 from stepwell.testing.graphs import GraphScript, ScheduledFailure, World
 from tests.pure.model.scripts import (

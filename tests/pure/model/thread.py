@@ -9,8 +9,7 @@ from typing import Any
 
 from stepwell.codec import Codec
 from stepwell.plan.tables import Plan
-from stepwell.superstep import body as layout
-from stepwell.superstep import lifecycle
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import empty_state, initial_values
 from stepwell.superstep.carry import Record
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Question, Succeeded
