@@ -7,6 +7,7 @@ ARGS ?=
 
 VENV := .venv
 BENCH_VENV := .venv-bench
+COMPAT_VENV := .venv-compat
 LOCK_VENV := .venv-lock
 BIN := $(VENV)/bin
 
@@ -20,7 +21,7 @@ DEMO_STAMP := $(if $(wildcard $(VENV)/.stamp-dev),$(VENV)/.stamp-dev,$(VENV)/.st
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install test soak check fmt bench lock clean
+.PHONY: help demo install test soak check fmt compat bench lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1:/p' $(MAKEFILE_LIST) | awk -F: '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -46,15 +47,19 @@ fmt: $(VENV)/.stamp-dev ## Format the code and mend what ruff can mend.
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 
+compat: $(COMPAT_VENV)/.stamp-dev $(COMPAT_VENV)/.stamp-langgraph ## Run LangGraph's own tests. ARGS="--only fork" runs some.
+	@$(COMPAT_VENV)/bin/python -m tests.compat.run $(COMPAT_VENV)/langgraph $(ARGS)
+
 bench: $(BENCH_VENV)/.stamp-dev ## Measure, against the peers too. ARGS= goes to the benchmarks.
 	@$(BENCH_VENV)/bin/python -m benchmarks $(ARGS)
 
 lock: $(LOCK_VENV)/.stamp-tools ## Compile requirements/*.in into pinned, hashed requirements/*.txt.
 	@cd requirements && CUSTOM_COMPILE_COMMAND="make lock" ../$(LOCK) -o dev.txt dev.in $(ARGS)
 	@cd requirements && CUSTOM_COMPILE_COMMAND="make lock" ../$(LOCK) -o bench.txt bench.in $(ARGS)
+	@cd requirements && CUSTOM_COMPILE_COMMAND="make lock" ../$(LOCK) -o compat.txt compat.in $(ARGS)
 
 clean: ## Remove environments, caches and build output.
-	@rm -rf $(VENV) $(BENCH_VENV) $(LOCK_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
+	@rm -rf $(VENV) $(BENCH_VENV) $(COMPAT_VENV) $(LOCK_VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
 	@find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # --- environments -----------------------------------------------------------------------------------------------------------------
@@ -67,6 +72,7 @@ clean: ## Remove environments, caches and build output.
 
 $(VENV)/.stamp-requirements: requirements/dev.txt
 $(BENCH_VENV)/.stamp-requirements: requirements/bench.txt
+$(COMPAT_VENV)/.stamp-requirements: requirements/compat.txt
 %/.stamp-requirements: %/.stamp-venv
 	@echo "installing $(filter requirements/%,$^) into $*"
 	@$*/bin/python $(PIP_INSTALL) --require-hashes -r $(filter requirements/%,$^)
@@ -75,6 +81,15 @@ $(BENCH_VENV)/.stamp-requirements: requirements/bench.txt
 %/.stamp-dev: %/.stamp-requirements pyproject.toml
 	@$*/bin/python $(PIP_INSTALL) $(EDITABLE)
 	@$*/bin/python -m pip --disable-pip-version-check check >/dev/null || $*/bin/python -m pip check
+	@touch $@
+
+# The tests come from the source distribution: the wheel has none. Its build backend is in the environment already.
+$(COMPAT_VENV)/.stamp-langgraph: $(COMPAT_VENV)/.stamp-dev requirements/langgraph-source.txt
+	@echo "fetching LangGraph's tests"
+	@rm -rf $(@D)/langgraph && mkdir $(@D)/langgraph
+	@$(@D)/bin/python -m pip download -qq --disable-pip-version-check --no-input --no-deps --no-binary :all: --no-build-isolation \
+		--require-hashes -r requirements/langgraph-source.txt -d $(@D)/langgraph
+	@tar -C $(@D)/langgraph --strip-components 1 -xzf $(@D)/langgraph/langgraph-*.tar.gz
 	@touch $@
 
 $(VENV)/.stamp-demo: $(VENV)/.stamp-venv pyproject.toml
