@@ -3,6 +3,7 @@
     StepwellError
     ├── GraphError                     what is wrong with the graph as written (also a ValueError)
     │   ├── InvalidGraphError          · GraphMismatchError · DuplicateTypeError
+    │   ├── IncompatibleGraphError     · GraphChangedError  · MigrationError
     ├── UsageError                     what is wrong with a call (also a ValueError)
     │   ├── EmptyInputError            · InvalidConfigError · InvalidUpdateError · NothingToRetryError
     │   ├── PendingWorkError           · RunConflictError   · NestedThreadError
@@ -79,6 +80,32 @@ class GraphMismatchError(GraphError):
     another thread_id."""
 
     code = "graph_mismatch"
+
+
+class IncompatibleGraphError(GraphError):
+    """Thread {thread_id} cannot go on from checkpoint {checkpoint_id} with this graph. It lacks {missing}. The
+    checkpoint was written by version {recorded_version!r}, this is version {version!r}. Ways out: {ways}."""
+
+    code = "incompatible_graph"
+
+    def _default_message(self) -> str:
+        listed = {key: "; ".join(self._fields.get(key, ())) for key in ("missing", "ways")}
+        doc = " ".join((type(self).__doc__ or "").split())
+        return doc.format_map(_Known(self._fields | listed))
+
+
+class GraphChangedError(GraphError):
+    """Thread {thread_id} was written by another graph than this one, and on_change="raise" refuses to go on: {changes}.
+    Run it with the code that wrote it, or accept the change: compile(on_change="warn")."""
+
+    code = "graph_changed"
+
+
+class MigrationError(GraphError):
+    """migrate() could not convert checkpoint {checkpoint_id} of thread {thread_id} from version {from_version!r}:
+    {reason}. Nothing was written; fix migrate(), or run the thread with the code that wrote it."""
+
+    code = "migration_failed"
 
 
 class DuplicateTypeError(GraphError):

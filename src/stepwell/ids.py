@@ -102,6 +102,11 @@ def interrupt_id(task_id: str, call_id: str) -> str:
     return structural_hash("interrupt", task_id, call_id)
 
 
+def fingerprint_of(shape: str) -> str:
+    """Return the fingerprint of graphs with this shape."""
+    return structural_hash("graph", shape)
+
+
 def home_of(cls: type[Any]) -> str:
     """Return the name of the module a class is defined in; for a script, the name it would be imported by.
 

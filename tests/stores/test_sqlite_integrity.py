@@ -8,7 +8,8 @@ import apsw
 import pytest
 
 from stepwell.errors import CorruptRecordError
-from stepwell.store import HistoryQuery, ThreadRow, ThreadsQuery, digest_of
+from stepwell.ids import fingerprint_of
+from stepwell.store import HistoryQuery, ShapeRow, ThreadRow, ThreadsQuery, digest_of
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.stores.sqlite.rows import thread_digest
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
@@ -261,3 +262,20 @@ def test_a_database_whose_pages_are_damaged_says_so(tmp_path: Any) -> None:
     with pytest.raises(CorruptRecordError):
         everything(store)
     store.close()
+
+
+def test_every_flipped_bit_of_a_shape_is_found(store: SqliteStore) -> None:
+    shape = '{"nodes":{"a":1}}'
+    claim = Drive(store, "other", run_id="other").claim()
+    claim.shape = ShapeRow(fingerprint_of(shape), shape)
+    store.admit(claim)
+    for column, value in (("shape", shape), ("fingerprint", claim.shape.fingerprint)):
+        for flipped in flips(value):
+            raw(store).execute("begin")
+            raw(store).execute(f"update shapes set {column} = cast(? as text)", (flipped,))
+            assert list(store.verify()) != []
+            if column == "shape":
+                with store.reading() as reader, pytest.raises(CorruptRecordError, match="shapes row"):
+                    reader.shape(claim.shape.fingerprint)
+            raw(store).execute("rollback")
+    assert list(store.verify()) == []

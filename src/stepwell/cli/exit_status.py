@@ -58,6 +58,9 @@ STATUS_OF: Final = {
     "graph_error": USAGE,
     "invalid_graph": USAGE,
     "graph_mismatch": USAGE,
+    "incompatible_graph": USAGE,
+    "graph_changed": USAGE,
+    "migration_failed": USAGE,
     "duplicate_type": USAGE,
     "import_failed": USAGE,
     # what is not there

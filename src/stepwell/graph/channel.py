@@ -47,7 +47,12 @@ class Channel:
 
     def declaration(self) -> str:
         """Return a text that changes exactly when the kind, the declared type or the reducer does."""
-        return f"{type(self).__name__}({', '.join((type_text(self.typ), *self._options()))})"
+        kind, *given = self.declared()
+        return f"{kind}({', '.join(given)})"
+
+    def declared(self) -> tuple[str, ...]:
+        """Return kind, declared type and options, each as a text."""
+        return type(self).__name__, type_text(self.typ), *self._options()
 
     def _options(self) -> tuple[str, ...]:
         return ()

@@ -229,14 +229,29 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         debug: bool = False,
         name: str | None = None,
         version: str = "",
+        aliases: Mapping[str, str] | None = None,
+        migrate: Callable[[Any, str], Any] | None = None,
+        on_change: str | Callable[[Any], None] = "warn",
     ) -> Any:
         """Check the graph and return it ready to run.
 
         `name` becomes the graph id under which threads are stored. `version` names this state of the code. Before the
         nodes of `interrupt_before`, and after those of `interrupt_after`, every run pauses; "*" means all of them.
+
+        For threads that other code began: `aliases` maps names of nodes and state keys they were stored with to those
+        of today; `migrate(values, from_version)` returns the values of another version as this one has them, without
+        any effect of its own; `on_change` is what a run does that finds another fingerprint, "warn" (log it), "ignore",
+        "raise", or a function of the `GraphChange`, which refuses by raising.
         """
         plan = _compiler()(
-            self, name=name, version=version, interrupt_before=interrupt_before, interrupt_after=interrupt_after
+            self,
+            name=name,
+            version=version,
+            interrupt_before=interrupt_before,
+            interrupt_after=interrupt_after,
+            aliases=aliases,
+            migrate=migrate,
+            on_change=on_change,
         )
         compiled = _engine()(self, plan, checkpointer=checkpointer, store=store, debug=debug, name=name)
         self.compiled = True
@@ -261,6 +276,9 @@ class Compiler(Protocol):
         version: str = "",
         interrupt_before: Breakpoints | None = None,
         interrupt_after: Breakpoints | None = None,
+        aliases: Mapping[str, str] | None = None,
+        migrate: Callable[[Any, str], Any] | None = None,
+        on_change: str | Callable[[Any], None] = "warn",
     ) -> Any:
         """Return the plan, or raise InvalidGraphError."""
         ...

@@ -6,7 +6,7 @@ builder may still change, so a compiled graph stays what it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -17,7 +17,9 @@ from stepwell.graph.schema import Schema
 from stepwell.graph.state_graph import StateGraph, use_compiler
 from stepwell.graph.subgraph import is_subgraph
 from stepwell.graph.types import END, START
-from stepwell.plan.fingerprint import fingerprint
+from stepwell.ids import fingerprint_of
+from stepwell.plan.fingerprint import shape_of
+from stepwell.plan.renaming import changed
 from stepwell.plan.tables import BranchPlan, Callee, JoinPlan, NodePlan, Plan
 from stepwell.plan.validate import validate
 
@@ -32,6 +34,9 @@ def compile_plan(
     version: str = "",
     interrupt_before: Breakpoints | None = None,
     interrupt_after: Breakpoints | None = None,
+    aliases: Mapping[str, str] | None = None,
+    migrate: Callable[[Any, str], Any] | None = None,
+    on_change: str | Callable[[Any], None] = "warn",
 ) -> Plan:
     """Check the graph and return its plan. Raises InvalidGraphError."""
     before, after = _breakpoints(builder, interrupt_before), _breakpoints(builder, interrupt_after)
@@ -40,10 +45,11 @@ def compile_plan(
     joins = _joins(builder)
     nodes = {spec.name: _node(builder, spec, schemas, joins) for spec in builder.nodes.values()}
     start = _start(builder, schemas)
+    shape = shape_of((start, *nodes.values()), joins.values(), builder.channels, builder.managed)
     return Plan(
         graph_id=name or schemas[builder.state_schema].name,
         version=version,
-        fingerprint=fingerprint((start, *nodes.values()), joins.values(), builder.channels, builder.managed),
+        fingerprint=fingerprint_of(shape),
         nodes=MappingProxyType(nodes),
         start=start,
         channels=MappingProxyType(dict(builder.channels)),
@@ -58,6 +64,8 @@ def compile_plan(
         schemas=tuple(schemas),
         settling=tuple(key for key, channel in builder.channels.items() if channel.settles),
         inventive=frozenset(key for key, channel in builder.channels.items() if channel.invents_ids),
+        shape=shape,
+        changed=changed(aliases, migrate, on_change, version, builder.nodes, builder.channels),
     )
 
 

@@ -73,6 +73,23 @@ class NodePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Changed:
+    """How to read state that other code stored: the names that were changed, and what converts the values."""
+
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    """Recorded name of a node → its name now."""
+    channels: Mapping[str, str] = field(default_factory=dict)
+    """Recorded name of a channel → its name now."""
+    migrate: Callable[[Any, str], Any] | None = None
+    """(stored values, the version that stored them) → the values this version works with."""
+    on_change: str | Callable[[Any], None] = "warn"
+    """What a run does that finds another fingerprint: ignore | warn | raise, or a function of the `GraphChange`."""
+
+
+_NOTHING_CHANGED = Changed()
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything a run needs to know of a graph."""
 
@@ -101,3 +118,19 @@ class Plan:
     """Channels whose `settle` must be asked after a superstep that did not write them."""
     inventive: frozenset[str] = frozenset()
     """Channels whose writes may need ids made up (`Channel.invents_ids`)."""
+    shape: str = ""
+    """What the fingerprint is the hash of (`plan.fingerprint`)."""
+    changed: Changed = _NOTHING_CHANGED
+    """What the user says about state that other code stored."""
+
+    def node_of(self, recorded: str) -> NodePlan | None:
+        """Return the node that a recorded name stands for: the node of that name, or the one it is an alias of."""
+        if recorded == self.start.name:
+            return self.start
+        return self.nodes.get(self.changed.nodes.get(recorded, recorded))
+
+    def with_aliases(self, names: frozenset[str]) -> frozenset[str]:
+        """Return these nodes' names, and every name one of them was recorded with."""
+        if not (names and self.changed.nodes):
+            return names
+        return names | {recorded for recorded, name in self.changed.nodes.items() if name in names}

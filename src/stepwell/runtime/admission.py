@@ -23,11 +23,12 @@ from stepwell.errors import (
     UnknownCheckpointError,
 )
 from stepwell.graph.types import Command
+from stepwell.runtime.changes import check_continued
 from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
 from stepwell.runtime.loading import check_input_kept, load, superseded
 from stepwell.runtime.opening import Place, kind_of_call, new_identity, open_call, plan_input, rules_for
 from stepwell.runtime.run import Run
-from stepwell.store import NO_DIGEST, Claim, Reader, RunRow
+from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ShapeRow
 from stepwell.superstep import lifecycle
 from stepwell.superstep.answer import resumes
 from stepwell.superstep.begin import empty_state
@@ -138,25 +139,14 @@ def _compose(run: Run, reader: Reader) -> Any:
         place = _where_it_died(run, reader, place, crashed)
         raw = None if known is not None else raw
     run.run_id = crashed.run_id if crashed is not None else run.config.run_id or run.ids.new()
+    if place.loaded is not None and (raw is not None or place.loaded.base.tasks):
+        begins = not isinstance(raw, Command) if raw is not None else crashed is not None and bool(crashed.input)
+        check_continued(run, reader, place.loaded, keeps_tasks=not begins)
     base_seq, stored_input = open_call(run, reader, place, raw, crashed)
     if base_seq is None:
         return None
-    _check_nodes(run)
     row = _run_row(run, place, crashed, base_seq, stored_input, digest)
     return _claim(run, place, row)
-
-
-def _check_nodes(run: Run) -> None:
-    """Refuse, before anything runs, to go on where nodes are planned that the graph does not have."""
-    missing = sorted({task.node for task in run.base.tasks} - run.plan.nodes.keys() - {run.plan.start.name})
-    if missing:
-        names, thread_id = ", ".join(missing), run.config.thread_id
-        told = f"Thread {thread_id} waits to run {names}, which this graph does not have. Compile the graph with it, or"
-        raise GraphMismatchError(
-            f"{told} leave it behind with update_state(config, values, as_node=...).",
-            thread_id=thread_id,
-            missing=missing,
-        )
 
 
 def _adopts(place: Place, raw: Any) -> bool:
@@ -278,4 +268,5 @@ def _claim(run: Run, place: Place, row: RunRow) -> Claim:
         status=status,
         now=now,
         ended=superseded(place.crashed, row.run_id, now),
+        shape=ShapeRow(run.plan.fingerprint, run.plan.shape),
     )

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from stepwell.graph.types import Command
+from stepwell.runtime.changes import rename_outcomes
 from stepwell.runtime.ledger import Draft, Ledger
 from stepwell.runtime.loading import Loaded, apply_records, asked_questions, load, row_name
 from stepwell.store import Reader, RecordRow
@@ -96,6 +97,7 @@ def bring(run: Run, base: Base, records: Iterable[Record]) -> None:
     """Record on a new base what it keeps of the old one."""
     rows = [run.ledger.add_record(base, r.task_id, r.kind, r.body) for r in records]
     apply_records(run.codec, base, rows)
+    rename_outcomes(run.plan, base)
     run.ledger.recorded = recorded_positions(base, rows)
 
 

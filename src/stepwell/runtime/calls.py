@@ -99,9 +99,9 @@ class TaskRun:
         self.base = base
         self.index = index
         self.task = base.tasks[index]
-        self.node: NodePlan = (
-            run.plan.start if self.task.node == run.plan.start.name else run.plan.nodes[self.task.node]
-        )
+        node = run.plan.nodes.get(self.task.node) or run.plan.node_of(self.task.node)
+        assert node is not None  # admission checked it
+        self.node: NodePlan = node
         failed, first_at, _ = base.attempts.get(self.task.id, (0, 0, 0)) if base.attempts else (0, 0, 0)
         self.attempt = failed + 1
         self.first_at = first_at

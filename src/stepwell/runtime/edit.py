@@ -7,6 +7,7 @@ recorded on them; a fork, and an edit at an older checkpoint, carry nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,16 +15,18 @@ from typing import Any, NamedTuple
 from stepwell.errors import GraphMismatchError, InvalidUpdateError, ThreadBusyError, UnknownCheckpointError
 from stepwell.graph.types import MISSING, START
 from stepwell.ids import structural_hash
+from stepwell.plan.compatibility import Problem
 from stepwell.runtime.admission import ATTEMPTS
 from stepwell.runtime.answers import bring, open_lineage, records_on
+from stepwell.runtime.changes import in_the_way, replaced_by_edit
 from stepwell.runtime.execute import execute
 from stepwell.runtime.ledger import Draft, Ledger
 from stepwell.runtime.loading import Loaded, check_input_kept, load, superseded
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.run import Run
-from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ThreadRow
+from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ShapeRow, ThreadRow
 from stepwell.superstep import body as layout, lifecycle
-from stepwell.superstep.begin import count, empty_state, start_outcome
+from stepwell.superstep.begin import count, empty_state, initial_values, start_outcome
 from stepwell.superstep.carry import Record, abandoned, carry
 from stepwell.superstep.decide import Rules
 from stepwell.superstep.merge import merge
@@ -50,6 +53,8 @@ class Standing(NamedTuple):
     records: list[Record]
     crashed: RunRow | None
     """The run of a dead process that the edit leaves behind."""
+    problems: Sequence[Problem] = ()
+    """Stored values that do not fit this graph: the edit replaces them, or is refused."""
 
 
 class Edited(NamedTuple):
@@ -113,7 +118,8 @@ def _read(run: Run, reader: Reader, change: Edit) -> Standing:
     records = records_on(run, reader, loaded) if newest else []
     crashed = reader.run(thread.run_id) if thread is not None and thread.run_id else None
     check_input_kept(crashed)
-    return Standing(thread, loaded, newest, loaded.base, records, crashed)
+    unfit = in_the_way(reader, run.plan, loaded, keeps_tasks=False)
+    return Standing(thread, loaded, newest, loaded.base, records, crashed, unfit)
 
 
 # -- the edited state -------------------------------------------------------------------------------------------------
@@ -123,11 +129,14 @@ async def _edited(run: Run, standing: Standing, change: Edit) -> Edited:
     """Return the state after the edit, running the node's routers where it has some."""
     state = standing.base.state
     if change.fork and change.values is None and change.as_node is None:
+        _fitting(run, standing, state, ())
         return Edited(state._replace(step=state.step + 1), (), ())
     node = _acting_node(run, state, change)
     base = Base(state._replace(next=(Planned(node),)), standing.base.identity)
     task = base.tasks[0]
     made = _written(run, task, node, change.values)
+    state = _fitting(run, standing, state, [key for key, _ in made.writes])
+    base.state = base.state._replace(values=state.values)
     run.rules = Rules(state.step + 1, run.config.recursion_limit)
     outcome: Outcome | None = Succeeded(*made)
     if (run.plan.start if node == START else run.plan.nodes[node]).branches:
@@ -142,10 +151,21 @@ async def _edited(run: Run, standing: Standing, change: Edit) -> Edited:
     return Edited(merged.state, merged.changed, (layout.Source(task, outcome),))
 
 
+def _fitting(run: Run, standing: Standing, state: State, written: Sequence[str]) -> State:
+    """Return the state to edit: without the stored values that no longer fit and are written anew."""
+    if standing.loaded is None or not standing.problems:
+        return state
+    replaced = replaced_by_edit(standing.loaded.row, run.plan, standing.problems, written)
+    fresh = initial_values(run.plan)
+    values = {key: fresh.get(key, MISSING) if key in replaced else value for key, value in state.values.items()}
+    return state._replace(values={key: value for key, value in values.items() if value is not MISSING})
+
+
 def _acting_node(run: Run, state: State, change: Edit) -> str:
     nodes = run.plan.nodes
     if change.as_node is not None:
         node = START if change.as_node == "__input__" else change.as_node
+        node = run.plan.changed.nodes.get(node, node)
         if node != START and node not in nodes:
             raise InvalidUpdateError(f"Node {node} does not exist", reason="unknown as_node", node=node)
         return node
@@ -202,7 +222,8 @@ def _input_of(run: Run, base: Base, task: Task) -> Any:
     if task.arg is not MISSING:
         return task.arg
     values = base.state.values
-    keys = run.plan.nodes[task.node].reads.keys if task.node in run.plan.nodes else ()
+    node = run.plan.node_of(task.node)
+    keys = node.reads.keys if node is not None else ()
     return {key: values[key] for key in keys if key in values}
 
 
@@ -217,4 +238,5 @@ def _claim(run: Run, standing: Standing, following: Base) -> Claim:
         status=lifecycle.PAUSED if following.tasks else lifecycle.FINISHED,
         now=run.clock.now(),
         ended=superseded(standing.crashed, "", run.clock.now()),
+        shape=ShapeRow(run.plan.fingerprint, run.plan.shape),
     )

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from stepwell.codec import Codec
 from stepwell.errors import PendingWorkError
 from stepwell.plan.tables import Plan
+from stepwell.runtime.changes import as_of_today, rename_outcomes
 from stepwell.store import CheckpointRow, Reader, RecordRow, RunRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import initial_values
@@ -59,20 +60,22 @@ def load(reader: Reader, codec: Codec, plan: Plan, row: CheckpointRow, run_id: s
     """Return the base checkpoint in `row`. Attempts count only where `run_id` made them."""
     opened = layout.open_checkpoint(row.body, row_name(row))
     with layout.reading(row_name(row)):
+        stored = as_of_today(reader, plan, row, opened, load_values(reader, codec, row, opened))
         state = State(
-            values={**initial_values(plan), **load_values(reader, codec, row, opened)},
+            values={**initial_values(plan), **stored.values},
             next=layout.decode_next(codec, opened.next),
-            barriers={join: frozenset(arrived) for join, arrived in opened.barriers.items()},
-            deferred=frozenset(opened.deferred),
+            barriers={join: frozenset(arrived) for join, arrived in stored.barriers.items()},
+            deferred=frozenset(stored.deferred),
             activations=opened.activations,
-            writers=tuple(opened.writers),
+            writers=tuple(stored.writers),
             step=row.step,
         )
     identity = Identity(row.graph_id, row.version, row.thread_id, row.namespace, row.checkpoint_id)
     base = Base(state, identity, row.lineage, row.seq, row.digest)
     records = reader.records(row.thread_id, row.seq)
     apply_records(codec, base, records, run_id)
-    return Loaded(row, opened, base, layout.holds_of(opened, row.seq), records)
+    rename_outcomes(plan, base)
+    return Loaded(row, opened, base, stored.holds, records)
 
 
 def load_values(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout.Opened) -> dict[str, Any]:

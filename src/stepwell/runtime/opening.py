@@ -156,7 +156,8 @@ def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, byt
 def rules_for(run: Run, first_step: int, resumed: Base | None) -> Rules:
     request = run.request
     at = resumed.checkpoint_id if resumed is not None else ""
-    limits = (run.config.recursion_limit, request.before, request.after, request.thread_step_limit)
+    breaks = (run.plan.with_aliases(request.before), run.plan.with_aliases(request.after))
+    limits = (run.config.recursion_limit, *breaks, request.thread_step_limit)
     return Rules(first_step, *limits, at)
 
 

@@ -20,6 +20,7 @@ from stepwell.superstep.decide import Rules
 from stepwell.superstep.state import Base
 
 if TYPE_CHECKING:
+    from stepwell.plan.compatibility import GraphChange
     from stepwell.runtime.calls import TaskRun
     from stepwell.runtime.ledger import Ledger
     from stepwell.runtime.ports import Port
@@ -60,7 +61,8 @@ class Run:
 
     __slots__ = (
         "admitted", "ambient", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "driving",
-        "durability", "ended_before", "ids", "item_store", "jitter", "leases", "ledger", "live", "plan", "port",
+        "durability", "ended_before", "graph_changed", "ids", "item_store", "jitter", "leases", "ledger", "live",
+        "plan", "port",
         "request", "rules", "run_id", "store", "stream"
     )  # fmt: skip
 
@@ -108,6 +110,8 @@ class Run:
         """Whether the run has begun: from then on its end must be recorded."""
         self.ended_before = False
         """Whether this call repeats the id of a run that has ended: it is shown, and nothing runs."""
+        self.graph_changed: GraphChange | None = None
+        """What had changed in the graph when the run began, if anything had."""
         self.context_vars: Context = copy_context()
         self.jitter: Callable[[], float] = random.random
 

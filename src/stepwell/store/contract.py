@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from stepwell.store.rows import CheckpointRow, EventDraft, EventRow, LineageRow, RecordRow, RunRow, ThreadRow
+from stepwell.store.rows import CheckpointRow, EventDraft, EventRow, LineageRow, RecordRow, RunRow, ShapeRow, ThreadRow
 
 
 class Rows(NamedTuple):
@@ -42,6 +42,8 @@ class Claim:
     now: int
     ended: RunRow | None = None
     """The run of a dead process whose thread this claim takes for something else, as its row shall be."""
+    shape: ShapeRow | None = None
+    """The shape of the graph that makes this claim; stored once, however many threads have it."""
 
 
 @dataclass(slots=True)
@@ -163,6 +165,10 @@ class Reader(Protocol):
 
     def threads(self, query: ThreadsQuery) -> list[ThreadRow]:
         """Return the threads a query selects."""
+        ...
+
+    def shape(self, fingerprint: str) -> str | None:
+        """Return the shape of the graphs that have this fingerprint."""
         ...
 
 

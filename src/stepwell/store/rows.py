@@ -153,6 +153,13 @@ class LineageRow(NamedTuple):
     """Its newest checkpoint. As stored: as of when another lineage got the thread's newest."""
 
 
+class ShapeRow(NamedTuple):
+    """What graphs with one fingerprint have in common. The fingerprint is the hash of the text, so it seals itself."""
+
+    fingerprint: str
+    shape: str
+
+
 def sealed_checkpoint(columns: tuple[Any, ...]) -> CheckpointRow:
     """Return the row of these columns (all but the digest) with its digest."""
     return CheckpointRow._make((*columns, digest_of("checkpoint", columns)))

@@ -155,6 +155,7 @@ def _arrive(plan: Plan, barriers: Barriers, nodes: Iterable[str], pulls: set[str
     """Note arrivals; a full join releases its target, a deferred one stays full until nothing else would run."""
     left = dict(barriers)
     for node in nodes:
+        node = plan.changed.nodes.get(node, node)
         for join in joins_of(plan, node):
             left[join] = left.get(join, frozenset()) | {node}
     for join, arrived in list(left.items()):

@@ -26,6 +26,7 @@ from stepwell.stores.sqlite.rows import (
     THREADS,
     Row,
     Table,
+    is_shape_of,
 )
 from stepwell.stores.sqlite.sql import query
 
@@ -36,6 +37,9 @@ def audit(connection: apsw.Connection) -> Iterator[str]:
         yield from _file(connection)
         for raw in connection.execute(query("raw_threads")):
             yield from _Thread(connection, raw).faults()
+        for fingerprint, shape in connection.execute(query("raw_shapes")):
+            if not is_shape_of(shape, fingerprint.decode("utf-8", "backslashreplace")):
+                yield f"shapes row {_shown(fingerprint)}: {NOT_ITS_DIGEST}"
         for table, thread_id in connection.execute(query("orphans")):
             yield f"{table}: rows of thread {_shown(thread_id)} have no {'run' if table == 'events' else 'thread'} row"
     except DAMAGE as error:

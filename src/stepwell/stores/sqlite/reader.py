@@ -12,6 +12,7 @@ from typing import Any
 
 import apsw
 
+from stepwell.errors import CorruptRecordError
 from stepwell.store import (
     DELETED,
     CheckpointRow,
@@ -26,7 +27,20 @@ from stepwell.store import (
 from stepwell.stores.sqlite.audit import locate_undecodable
 from stepwell.stores.sqlite.damage import DAMAGE, damaged, unreadable
 from stepwell.stores.sqlite.filters import filter_text
-from stepwell.stores.sqlite.rows import CHECKPOINTS, EVENTS, LINEAGES, RECORDS, RUNS, THREADS, Row, Table, corrupt
+from stepwell.stores.sqlite.rows import (
+    CHECKPOINTS,
+    EVENTS,
+    LINEAGES,
+    NOT_ITS_DIGEST,
+    RECORDS,
+    RUNS,
+    SHAPES,
+    THREADS,
+    Row,
+    Table,
+    corrupt,
+    is_shape_of,
+)
 from stepwell.stores.sqlite.sql import query
 
 
@@ -153,6 +167,15 @@ class SqliteReader:
             filter=filter_text(query.filter),
             max_rows=_bound(query.limit),
         )
+
+    def shape(self, fingerprint: str) -> str | None:
+        """Return the shape of the graphs that have this fingerprint."""
+        for (stored,) in self._fetch("shape", SHAPES, {"fingerprint": fingerprint}):
+            if not is_shape_of(stored, fingerprint):
+                record = f"shapes row {fingerprint!r}"
+                raise CorruptRecordError(record=record, reason=NOT_ITS_DIGEST, table="shapes", thread_id="", seq=None)
+            return str(stored, "utf-8")
+        return None
 
     def _check_head(self, thread_id: str) -> None:
         """Raise where the row that the thread names as its last is missing or another, or where rows follow it."""

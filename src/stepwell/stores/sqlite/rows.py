@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, get_type_hints
 
 from stepwell.errors import CorruptRecordError
-from stepwell.store import CheckpointRow, EventRow, LineageRow, RecordRow, RunRow, ThreadRow, digest_of
+from stepwell.ids import fingerprint_of
+from stepwell.store import CheckpointRow, EventRow, LineageRow, RecordRow, RunRow, ShapeRow, ThreadRow, digest_of
 
 Row = TypeVar("Row")
 
@@ -87,6 +88,14 @@ def run_digest(columns: Sequence[Any]) -> bytes:
     return digest_of("run", columns)
 
 
+def is_shape_of(shape: bytes, fingerprint: str) -> bool:
+    """Tell whether a stored shape is the one this fingerprint was made of."""
+    try:
+        return fingerprint_of(shape.decode()) == fingerprint
+    except UnicodeDecodeError:
+        return False
+
+
 def _of(kind: object, row: type) -> tuple[int, ...]:
     return tuple(index for index, found in enumerate(get_type_hints(row).values()) if found == kind)
 
@@ -101,3 +110,5 @@ CHECKPOINTS = Table("checkpoints", "checkpoint", 0, 3, CheckpointRow._make, *_ki
 LINEAGES = Table("lineages", "lineage", 0, 1, lambda row: LineageRow._make(row[:-1]), *_kinds(LineageRow))
 RECORDS = Table("records", "record", 0, 3, RecordRow._make, *_kinds(RecordRow))
 EVENTS = Table("events", "event", 1, 2, EventRow._make, *_kinds(EventRow))
+SHAPES = Table("shapes", "shape", 0, None, ShapeRow._make, *_kinds(ShapeRow))
+"""Its rows have no digest column: `is_shape_of` verifies them."""

@@ -46,11 +46,17 @@ class SqliteStore:
         self._clock = clock or SystemClock()
         self._writer = Writer(self.path, synchronous, self._clock, self.counts, vfs)
         self._snapshots = FileSnapshots(self.path, vfs) if self.blocking else MemorySnapshots(self._writer)
+        self._shapes: set[str] = set()
+        """Fingerprints whose shape is known to be in the database."""
         watch(self)
 
     def admit(self, claim: Claim) -> ThreadRow | None:
         """Take the thread, with everything of the claim durable; None where it is not as seen any more."""
+        if claim.shape is not None and claim.shape.fingerprint in self._shapes:
+            claim.shape = None
         row: ThreadRow | None = self._writer.run(claim)
+        if row is not None and claim.shape is not None:
+            self._shapes.add(claim.shape.fingerprint)
         return row
 
     def commit(self, commit: Commit) -> None:

@@ -27,6 +27,7 @@ _CHECKPOINT = query("insert_checkpoint")
 _RECORD = query("insert_record")
 _RUN = query("put_run")
 _CONTENT = ("delete_checkpoints", "delete_records", "delete_lineages", "delete_events", "delete_runs")
+_SHAPE = query("insert_shape")
 
 
 class Writes:
@@ -84,6 +85,9 @@ class Writes:
         if claim.ended is not None and claim.seen is not None:
             ended = counted(self._execute, self._counts, claim.ended) if claim.rows.events else claim.ended
             self._put_run(claim.thread_id, claim.seen.epoch, ended)
+        if claim.shape is not None:
+            self._counts.statements += 1
+            self._execute(_SHAPE, claim.shape)
         if row.run_id:
             self._graphs[claim.thread_id] = (row.epoch, claim.graph_id)
         return row, digest

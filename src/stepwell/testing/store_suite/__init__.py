@@ -23,6 +23,7 @@ from stepwell.testing.store_suite.history import TestHistory, TestIsolation
 from stepwell.testing.store_suite.lifetime import TestAtomicity, TestLifetime
 from stepwell.testing.store_suite.lineages import TestLineages
 from stepwell.testing.store_suite.reading import TestReading, TestRuns
+from stepwell.testing.store_suite.shapes import TestShapes
 from stepwell.testing.store_suite.threads import TestThreads
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "TestOrder",
     "TestReading",
     "TestRuns",
+    "TestShapes",
     "TestThreads",
     "clock",
     "store",

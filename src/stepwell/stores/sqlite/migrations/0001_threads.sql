@@ -1,4 +1,4 @@
--- Six tables hold everything.
+-- Seven tables hold everything.
 --
 -- threads      one row a thread: who may write it (epoch, run_id, holder, lease_until) and where its history ends
 --              (head_seq, head_digest). Every writing transaction updates this row first and stops if that changed no
@@ -12,12 +12,15 @@
 --              its base by digest and numbered within it from 0, so that a lost one leaves a gap.
 -- events       one row a lifecycle event of a run that keeps a log; never updated. Chained to the event before it by digest
 --              and numbered within the run from 1. `runs.events` counts them, so that a lost end is visible too.
+-- shapes       one row a shape of a graph: what its fingerprint, which every checkpoint names, is the hash of. Written
+--              by the first admission of a graph with that shape, shared by all threads, never updated.
 --
 -- The path of a row: an admission writes the thread, the run and the first checkpoints in one transaction; each
 -- superstep then updates the thread and inserts what it made; the last commit also settles the run and frees the thread.
 -- `seq` is one counter per thread over checkpoints and records of all namespaces and lineages.
 --
--- Every row ends in a digest over its other columns. Tables are STRICT, so that a value of another type cannot enter.
+-- Every row ends in a digest over its other columns; a shape's key is its digest. Tables are STRICT, so that a value of
+-- another type cannot enter.
 -- checkpoints and records are rowid tables: measured, bodies of a few kilobytes cost a third more in a clustered key.
 -- Three indexes on checkpoints and one on records, each for one read that must not scan a thread.
 
@@ -124,6 +127,11 @@ create table events (
   body            blob    not null,
   digest          blob    not null,
   primary key (run_id, ordinal)
+) strict, without rowid;
+
+create table shapes (
+  fingerprint text not null primary key,
+  shape       text not null
 ) strict, without rowid;
 
 pragma application_id = 1400139895;
