@@ -125,7 +125,7 @@ def test_debug_wraps_checkpoints_and_tasks_with_step_and_time(chunks: Chunks, sa
 
 
 def test_an_attempt_that_is_not_the_first_says_so(chunks: Chunks) -> None:
-    flaky, again = Flaky("flaky", error=ConnectionError("lost")), RetryPolicy(initial_interval=0.0)
+    flaky, again = Flaky("flaky", error=ConnectionError("lost")), RetryPolicy(initial_interval=0, jitter=False)
     graph = fan().add_node("flaky", flaky, retry_policy=again).add_edge(START, "flaky")
     config = {"metadata": {"team": "blue"}, "tags": ["night"]}
     starts = [chunk for chunk in chunks(graph.compile(), {}, config, stream_mode="tasks") if "input" in chunk]

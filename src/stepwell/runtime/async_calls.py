@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
-from stepwell.runtime.ports import background_loop
+from stepwell.runtime.ports import background_loop, done
 from stepwell.runtime.requests import Done, Raised
 
 if TYPE_CHECKING:
@@ -67,6 +67,6 @@ def start_on_background_loop(call: Call, post: Callable[[Done], None]) -> Callab
     import asyncio
 
     async def work() -> None:
-        post(Done(call, await _perform(call)))
+        post(done(call, await _perform(call)))
 
     return asyncio.run_coroutine_threadsafe(work(), background_loop.get()).cancel

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.runtime.async_calls import in_context
-from stepwell.runtime.ports import on_thread, pool
+from stepwell.runtime.ports import done, on_thread, pool
 from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Enqueue, Mail, Perform, Raised, Settle, Sleep, Write
 from stepwell.runtime.stream import Halted
 
@@ -86,7 +86,7 @@ class AsyncPort:
             result = await self._perform(call)
             if self._running.pop(call, None) is None:
                 return  # abandoned: this task was cancelled, and nobody waits for the call
-            self._post(Done(call, result))
+            self._post(done(call, result))
             if time.monotonic() - since > BUSY_SECONDS:
                 await asyncio.sleep(0)
                 since = time.monotonic()

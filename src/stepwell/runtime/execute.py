@@ -172,8 +172,8 @@ class Flight:
 
     async def _land(self, mail: Sequence[Any]) -> None:
         stop: BaseException | None = None
-        for call, result in mail:
-            if not self._drop(call):
+        for call, result, at in mail:
+            if self._late(call, at) or not self._drop(call):
                 continue
             try:
                 verdict = _verdict(call.owner, result)
@@ -189,6 +189,11 @@ class Flight:
             await self.run.ledger.outcomes(self.base)
             if self.run.stream is not None:
                 self.run.stream.publish()
+
+    def _late(self, call: Call, at: float) -> bool:
+        """Tell whether a call came back after its time: its mail may lie while the consumer of a stream is busy."""
+        deadline = self._flying.get(call)
+        return deadline is not None and at > deadline
 
     def _drop(self, call: Call) -> bool:
         """Take a call out of the air; False where it was abandoned before."""
@@ -220,8 +225,8 @@ class Flight:
 
     async def _abort(self) -> None:
         """The run ends: keep what has come back, give up on the rest."""
-        for call, result in await Mail(0.0):
-            if self._drop(call) and type(result) is not Raised:
+        for call, result, at in await Mail(0.0):
+            if not self._late(call, at) and self._drop(call) and type(result) is not Raised:
                 verdict = call.owner.succeed(result)
                 if not isinstance(verdict, Again):
                     settle(self.run, self.base, call.owner, verdict)

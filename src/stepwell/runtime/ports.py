@@ -101,12 +101,17 @@ def on_thread(call: Call, post: Callable[[Done], None]) -> None:
     """Run a sync call on a thread and post what comes back."""
 
     def work() -> None:
-        post(Done(call, perform(call)))
+        post(done(call, perform(call)))
 
     if call.timeout is None:
         pool.submit(work)
     else:  # it may be abandoned: it must hold up neither the pool nor the end of the process
         threading.Thread(target=work, name=f"stepwell-{call.owner.task.node}", daemon=True).start()
+
+
+def done(call: Call, result: Any) -> Done:
+    """Return the mail of a call that has just come back."""
+    return Done(call, result) if call.timeout is None else Done(call, result, call.owner.run.clock.monotonic())
 
 
 def perform(call: Call) -> Any:

@@ -26,6 +26,8 @@ class Done(NamedTuple):
 
     call: Call
     result: Any
+    at: float = 0.0
+    """When (monotonic seconds), where the call has a timeout: it is in time or late whenever its mail is read."""
 
 
 class Ask:

@@ -150,8 +150,11 @@ class Run:
         return metadata
 
     def node_config(self, task_run: TaskRun) -> Mapping[str, Any]:
-        """Return the config a node sees: the caller's, with the ids of this run."""
-        given = self.config.given
+        """Return the config a node sees: the caller's, with the ids of this run.
+
+        The caller's `run_id` and `run_name` are this run's alone: what a node calls with its config is another run.
+        """
+        given = {k: v for k, v in self.config.given.items() if k not in ("run_id", "run_name")}
         base = task_run.base
         inner = {
             **(given.get("configurable") or {}),
@@ -163,4 +166,4 @@ class Run:
         filled = {"recursion_limit": self.config.recursion_limit, "tags": [], "callbacks": None, **given}
         if self.stream is not None and self.stream.messages is not None:
             filled["callbacks"] = self.stream.messages.with_handler(filled["callbacks"])
-        return {**filled, "configurable": inner, "metadata": self.metadata_of(task_run), "run_id": self.run_id}
+        return {**filled, "configurable": inner, "metadata": self.metadata_of(task_run)}
