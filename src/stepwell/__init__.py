@@ -53,8 +53,10 @@ if TYPE_CHECKING:
         StoreError as StoreError,
         StreamClosedError as StreamClosedError,
         ThreadBusyError as ThreadBusyError,
+        ThreadExistsError as ThreadExistsError,
         UnknownCheckpointError as UnknownCheckpointError,
         UnknownInterruptError as UnknownInterruptError,
+        UnknownTaskError as UnknownTaskError,
         UnknownThreadError as UnknownThreadError,
         UnknownTypeError as UnknownTypeError,
         UnserializableValueError as UnserializableValueError,
@@ -100,6 +102,7 @@ if TYPE_CHECKING:
         Interrupt as Interrupt,
         Overwrite as Overwrite,
         Send as Send,
+        StateUpdate as StateUpdate,
     )
     from stepwell.plan.compatibility import (
         GraphChange as GraphChange,
@@ -146,7 +149,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "stepwell.graph.types": ("START", "END", "Send", "Command", "Interrupt", "Overwrite", "Answer"),
+    "stepwell.graph.types": ("START", "END", "Send", "Command", "Interrupt", "Overwrite", "Answer", "StateUpdate"),
     "stepwell.graph.state_graph": ("StateGraph",),
     "stepwell.graph.policies": ("RetryPolicy", "TimeoutPolicy"),
     "stepwell.graph.retry_rules": ("default_retry_on",),
@@ -236,8 +239,10 @@ _HOMES = {
         "StoreError",
         "StreamClosedError",
         "ThreadBusyError",
+        "ThreadExistsError",
         "UnknownCheckpointError",
         "UnknownInterruptError",
+        "UnknownTaskError",
         "UnknownThreadError",
         "UnknownTypeError",
         "UnserializableValueError",

@@ -88,16 +88,23 @@ class CompiledGraph(Reading, Editing):
         finally:
             await chunks.aclose()  # type: ignore[attr-defined]
 
-    def retry(self, config: Config, **options: Unpack[RunOptions]) -> Any:
-        """Run what failed again, and only what is missing. NothingToRetryError where nothing failed."""
+    def retry(self, config: Config, tasks: str | Sequence[str] | None = None, **options: Unpack[RunOptions]) -> Any:
+        """Run what failed again, and only what is missing. NothingToRetryError where nothing failed.
+
+        With `tasks` (ids, or names of nodes) run those anew, finished or not: that their outcomes were discarded is
+        durable before they run; answers are kept. At an older checkpoint they run in a new lineage, beside what their
+        siblings made. UnknownTaskError where one is not planned.
+        """
         check_options(options, RunOptions)
-        run = self._run(None, config, retry_only=True, **options)
+        run = self._run(None, config, retry_only=True, tasks=_names(tasks), **options)
         return self._result(run, drive_sync(drive(run), sync_port(run)), {})
 
-    async def aretry(self, config: Config, **options: Unpack[RunOptions]) -> Any:
+    async def aretry(
+        self, config: Config, tasks: str | Sequence[str] | None = None, **options: Unpack[RunOptions]
+    ) -> Any:
         """Do as `retry`, on this event loop."""
         check_options(options, RunOptions)
-        run = self._run(None, config, retry_only=True, **options)
+        run = self._run(None, config, retry_only=True, tasks=_names(tasks), **options)
         return self._result(run, await self._drive_async(run), {})
 
     # -- wiring -------------------------------------------------------------------------------------------------------
@@ -122,6 +129,7 @@ class CompiledGraph(Reading, Editing):
         stream: Stream | None = None,
         *,
         retry_only: bool = False,
+        tasks: tuple[str, ...] | None = None,
         **options: Unpack[StreamOptions],
     ) -> Run:
         check_options(options)
@@ -136,6 +144,7 @@ class CompiledGraph(Reading, Editing):
             on_limit=options.get("on_limit") or "raise",
             thread_step_limit=options.get("thread_step_limit"),
             retry_only=retry_only,
+            tasks=tasks,
         )
         return self._new_run(request, stream)
 
@@ -163,6 +172,13 @@ class CompiledGraph(Reading, Editing):
 
     def __repr__(self) -> str:
         return f"CompiledGraph({self.plan.graph_id}, nodes={list(self.plan.nodes)})"
+
+
+def _names(tasks: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    names = (tasks,) if isinstance(tasks, str) else None if tasks is None else tuple(tasks)
+    if names == ():
+        raise InvalidConfigError("retry was given no tasks: name some, or leave tasks out", key="tasks")
+    return names
 
 
 use_engine(CompiledGraph)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from stepwell.engine_wiring import Config, Wired, async_port, sync_port
+from stepwell.graph.types import StateUpdate
 from stepwell.runtime.edit import Edit, edit
 from stepwell.runtime.run import Request, Run
 from stepwell.runtime.sync_driver import drive_sync
@@ -13,37 +15,61 @@ from stepwell.runtime.sync_driver import drive_sync
 class Editing(Wired):
     """The editing side of a compiled graph."""
 
-    def update_state(self, config: Config, values: Any, as_node: str | None = None) -> dict[str, Any]:
+    def update_state(
+        self, config: Config, values: Any, as_node: str | None = None, task_id: str | None = None
+    ) -> dict[str, Any]:
         """Write a new checkpoint as if `as_node` had returned `values`; return the config that addresses it.
 
         Durable on return. At the head, outcomes, answers and questions of the tasks that stay are kept; at an older
-        checkpoint a new lineage begins. Without `as_node` the last node that wrote is taken.
-        """
-        run = self._editing(config, "update_state")
-        return self._drive_edit(run, Edit(values, as_node))
+        checkpoint a new lineage begins. Without `as_node` the last node that ran is taken; `task_id` names the planned
+        task that the update stands for. Three names are no nodes: END with no values clears what is planned, keeping
+        what of it had finished; "__input__" begins as a new input does, without running it; "__copy__" writes the same
+        checkpoint again beside it, and then the updates in `values`, a list of (values, as_node).
 
-    async def aupdate_state(self, config: Config, values: Any, as_node: str | None = None) -> dict[str, Any]:
+        Raises InvalidUpdateError for a node that does not exist, an ambiguous one, and values it cannot take;
+        UnknownTaskError; UnknownCheckpointError; ThreadBusyError while a run holds the thread.
+        """
+        return self.bulk_update_state(config, [[StateUpdate(values, as_node, task_id)]])
+
+    async def aupdate_state(
+        self, config: Config, values: Any, as_node: str | None = None, task_id: str | None = None
+    ) -> dict[str, Any]:
         """Do as `update_state`, on this event loop."""
-        run = self._editing(config, "update_state")
-        return await self._adrive_edit(run, Edit(values, as_node))
+        return await self.abulk_update_state(config, [[StateUpdate(values, as_node, task_id)]])
+
+    def bulk_update_state(self, config: Config, supersteps: Sequence[Sequence[StateUpdate]]) -> dict[str, Any]:
+        """Write one checkpoint for each superstep of updates, in one transaction; return the config of the last one.
+
+        The updates of a superstep are folded in the order given. Either all are durable on return or nothing is
+        written. Raises as `update_state` does.
+        """
+        run = self._editing(config, "bulk_update_state")
+        return drive_sync(edit(run, Edit(supersteps)), sync_port(run))
+
+    async def abulk_update_state(self, config: Config, supersteps: Sequence[Sequence[StateUpdate]]) -> dict[str, Any]:
+        """Do as `bulk_update_state`, on this event loop."""
+        run = self._editing(config, "bulk_update_state")
+        return await self._adrive_edit(run, Edit(supersteps))
 
     def fork(self, config: Config, values: Any = None, as_node: str | None = None) -> dict[str, Any]:
         """Begin a new lineage at a checkpoint, optionally edited; return the config that addresses its first one."""
         run = self._editing(config, "fork")
-        return self._drive_edit(run, Edit(values, as_node, fork=True))
+        return drive_sync(edit(run, _forked(values, as_node)), sync_port(run))
 
     async def afork(self, config: Config, values: Any = None, as_node: str | None = None) -> dict[str, Any]:
         """Do as `fork`, on this event loop."""
         run = self._editing(config, "fork")
-        return await self._adrive_edit(run, Edit(values, as_node, fork=True))
+        return await self._adrive_edit(run, _forked(values, as_node))
 
     def _editing(self, config: Config, operation: str) -> Run:
         return self._new_run(Request(None, self._addressed(config, operation)))
-
-    def _drive_edit(self, run: Run, change: Edit) -> dict[str, Any]:
-        return drive_sync(edit(run, change), sync_port(run))
 
     async def _adrive_edit(self, run: Run, change: Edit) -> dict[str, Any]:
         from stepwell.runtime.async_driver import drive_async
 
         return await drive_async(edit(run, change), async_port(run))
+
+
+def _forked(values: Any, as_node: str | None) -> Edit:
+    nothing = values is None and as_node is None
+    return Edit([] if nothing else [[StateUpdate(values, as_node)]], fork=True)

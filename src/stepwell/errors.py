@@ -8,12 +8,14 @@
     │   ├── EmptyInputError            · InvalidConfigError · InvalidUpdateError · NothingToRetryError
     │   ├── PendingWorkError           · RunConflictError   · NestedThreadError
     │   ├── InvalidCheckpointerError (also a TypeError)
-    │   └── UnknownInterruptError      · InterruptAnsweredError · AmbiguousAnswerError · NoCheckpointerError
+    │   ├── UnknownInterruptError      · InterruptAnsweredError · AmbiguousAnswerError
+    │   └── UnknownTaskError           · NoCheckpointerError
     ├── RunError                       a run could not go on; its thread can be resumed
     │   ├── GraphRecursionError        · NodeTimeoutError · NodeCancelledError · MergeError
     │   ├── StateValidationError       · PoisonedRunError · NestedInterruptError · StreamClosedError
     ├── StoreError                     the durable side
     │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
+    │   ├── ThreadExistsError (also a ValueError)
     │   └── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
@@ -147,6 +149,12 @@ class NothingToRetryError(UsageError):
     code = "nothing_to_retry"
 
 
+class UnknownTaskError(UsageError):
+    """Checkpoint {checkpoint_id} of thread {thread_id} plans no task {tasks}. Planned there: {planned}."""
+
+    code = "unknown_task"
+
+
 class PendingWorkError(UsageError):
     """Thread {thread_id} waits for an answer ({interrupts}). Answer with Command(resume=...), or pass
     on_pending="discard" or "finish" with the new input."""
@@ -277,6 +285,13 @@ class ThreadBusyError(StoreError):
     {expires_in:.1f}s."""
 
     code = "thread_busy"
+
+
+class ThreadExistsError(StoreError, ValueError):
+    """Thread {thread_id} is not empty, and nothing is written over it. Give another thread_id, or delete that thread
+    first."""
+
+    code = "thread_exists"
 
 
 class LeaseLostError(StoreError):

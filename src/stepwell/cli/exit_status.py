@@ -14,7 +14,7 @@ FAILED: Final = 1
 USAGE: Final = 2
 """The call cannot be carried out as given. Nothing ran."""
 NOT_FOUND: Final = 3
-"""No such database, thread or checkpoint."""
+"""No such database, thread, checkpoint or task."""
 BUSY: Final = 4
 """Another run has the thread."""
 CORRUPT: Final = 5
@@ -47,6 +47,7 @@ STATUS_OF: Final = {
     "invalid_config": USAGE,
     "invalid_update": USAGE,
     "nothing_to_retry": USAGE,
+    "thread_exists": USAGE,
     "pending_work": USAGE,
     "run_conflict": USAGE,
     "nested_thread": USAGE,
@@ -67,6 +68,7 @@ STATUS_OF: Final = {
     "unknown_database": NOT_FOUND,
     "unknown_thread": NOT_FOUND,
     "unknown_checkpoint": NOT_FOUND,
+    "unknown_task": NOT_FOUND,
     # somebody else's thread
     "thread_busy": BUSY,
     "lease_lost": BUSY,

@@ -1,4 +1,5 @@
-"""The small values users and the engine exchange: START, END, Send, Command, Interrupt, Overwrite, Answer, MISSING.
+"""The small values users and the engine exchange: START, END, Send, Command, Interrupt, Overwrite, Answer,
+StateUpdate, MISSING.
 
 What they mean is decided elsewhere (routing and merging in `superstep`, pausing in `runtime`). The rule kept here:
 every value compares by content, and "not given" is never spelled None, because None is a value a user may mean.
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, ClassVar, Final, Generic, Literal, final
+from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, final
 
 from typing_extensions import TypeVar
 
@@ -132,3 +133,14 @@ class Answer:
     """Pass `value` as one answer, even where it looks like a map of interrupt ids: `Command(resume=Answer(value))`."""
 
     value: Any
+
+
+class StateUpdate(NamedTuple):
+    """One update of `bulk_update_state`: write `values` as if `as_node` had returned them.
+
+    `task_id` names the planned task that the update stands for; without it, it is the next one of that node.
+    """
+
+    values: Any
+    as_node: str | None = None
+    task_id: str | None = None

@@ -132,9 +132,10 @@ def _compose(run: Run, reader: Reader) -> Any:
             return _stand_on_result(run, reader, known)
         if place.crashed is None or place.crashed.run_id != known.run_id:
             return _JOIN
-    if known is None and isinstance(raw, Command):
+    discards = run.request.tasks is not None
+    if known is None and (discards or isinstance(raw, Command)):
         check_input_kept(place.crashed)
-    crashed = place.crashed if known is not None or _adopts(place, raw) else None
+    crashed = place.crashed if known is not None or (not discards and _adopts(place, raw)) else None
     if crashed is not None:
         place = _where_it_died(run, reader, place, crashed)
         raw = None if known is not None else raw

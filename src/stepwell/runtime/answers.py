@@ -104,10 +104,15 @@ def bring(run: Run, base: Base, records: Iterable[Record]) -> None:
 def recorded_positions(base: Base, rows: Iterable[RecordRow]) -> dict[int, int]:
     """Return, per position of the base whose success a record holds, the seq of that record."""
     positions = {task.id: i for i, task in enumerate(base.tasks)}
-    found = {
-        positions[row.task_id]: row.seq for row in rows if row.kind == lifecycle.SUCCEEDED and row.task_id in positions
-    }
-    return {i: seq for i, seq in found.items() if i < len(base.outcomes)}
+    found: dict[int, int] = {}
+    for row in rows:
+        if row.task_id not in positions:
+            continue
+        if row.kind == lifecycle.SUCCEEDED:
+            found[positions[row.task_id]] = row.seq
+        elif row.kind == lifecycle.DISCARDED:
+            found.pop(positions[row.task_id], None)
+    return found
 
 
 def _always(old: Task, new: Task) -> bool:

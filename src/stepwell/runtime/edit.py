@@ -1,8 +1,9 @@
 """Edits and forks: supersteps with another source. Same merge, same rows, no lease left behind.
 
-An edit acts as a node that returned `values`: its routers run over the edited state, and what was planned is replaced
+An edit acts as nodes that returned `values`: their routers run over the edited state, and what was planned is replaced
 by where they lead. At a lineage's newest checkpoint the tasks that stay (same node, index and input) keep what is
-recorded on them; a fork, and an edit at an older checkpoint, carry nothing.
+recorded on them; a fork, and an edit at an older checkpoint, carry nothing. All supersteps of one call are one
+transaction.
 """
 
 from __future__ import annotations
@@ -12,69 +13,109 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from stepwell.errors import GraphMismatchError, InvalidUpdateError, ThreadBusyError, UnknownCheckpointError
-from stepwell.graph.types import MISSING, START
+from stepwell.errors import (
+    GraphMismatchError,
+    InvalidUpdateError,
+    NestedThreadError,
+    ThreadBusyError,
+    UnknownCheckpointError,
+)
+from stepwell.graph.types import END, MISSING, START, StateUpdate
 from stepwell.ids import structural_hash
 from stepwell.plan.compatibility import Problem
 from stepwell.runtime.admission import ATTEMPTS
-from stepwell.runtime.answers import bring, open_lineage, records_on
+from stepwell.runtime.answers import bring, open_lineage, recorded_positions, records_on
 from stepwell.runtime.changes import in_the_way, replaced_by_edit
 from stepwell.runtime.execute import execute
 from stepwell.runtime.ledger import Draft, Ledger
 from stepwell.runtime.loading import Loaded, check_input_kept, load, superseded
+from stepwell.runtime.opening import stage_input, validated_input
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.run import Run
-from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ShapeRow, ThreadRow
+from stepwell.store import NO_DIGEST, CheckpointRow, Claim, Reader, RunRow, ShapeRow, ThreadRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import count, empty_state, initial_values, start_outcome
 from stepwell.superstep.carry import Record, abandoned, carry
-from stepwell.superstep.decide import Rules
+from stepwell.superstep.decide import Rules, first_failure
+from stepwell.superstep.edit import (
+    COPY,
+    INPUT,
+    Acting,
+    Supersteps,
+    acting,
+    acting_base,
+    checked,
+    cleared,
+    copied_updates,
+    special,
+)
 from stepwell.superstep.merge import merge
-from stepwell.superstep.outcome import Failed, Outcome, Returned, Succeeded, returned
-from stepwell.superstep.state import Base, Identity, Planned, State, Task
+from stepwell.superstep.outcome import Failed, Returned, Succeeded, returned
+from stepwell.superstep.state import Base, Identity, State, Task, merge_order
+
+Parent = tuple[int | None, bytes]
+"""Seq and digest of the row that a checkpoint follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What to write, as whom."""
+    """What to write, superstep by superstep. A `fork` may have none, or one."""
 
-    values: Any
-    as_node: str | None
+    supersteps: Any
     fork: bool = False
 
 
+class Spot(NamedTuple):
+    """Where the next superstep of an edit is written."""
+
+    base: Base
+    follows: Parent
+    """The row that the next checkpoint follows."""
+    parent: Parent
+    """The row that the base's own follows: a copy stands beside it."""
+    lineage: int | None
+    """The lineage that is continued; None: the next checkpoint opens one, and its base's tasks stay behind."""
+    records: Sequence[Record] = ()
+    row: CheckpointRow | None = None
+    """The base's row, where it was read and not made by this edit."""
+    problems: Sequence[Problem] = ()
+    """Stored values that do not fit this graph: the first superstep replaces them, or is refused."""
+
+
 class Standing(NamedTuple):
-    """The thread as one snapshot showed it, for an edit."""
+    """The thread as one snapshot showed it."""
 
     thread: ThreadRow | None
-    loaded: Loaded | None
-    newest: bool
-    base: Base
-    records: list[Record]
+    spot: Spot
     crashed: RunRow | None
     """The run of a dead process that the edit leaves behind."""
-    problems: Sequence[Problem] = ()
-    """Stored values that do not fit this graph: the edit replaces them, or is refused."""
 
 
 class Edited(NamedTuple):
-    """The state an edit makes, what of it changed, and the outcome that says so."""
+    """The state a superstep of updates makes, what of it changed, and the outcomes that say so."""
 
     state: State
-    changed: tuple[str, ...]
-    sources: tuple[layout.Source, ...]
+    source: str
+    changed: tuple[str, ...] = ()
+    outcomes: Sequence[layout.Source] = ()
+    dropped: tuple[Task, ...] | None = None
+    """The tasks that end here; None: those that do not stay."""
 
 
 async def edit(run: Run, change: Edit) -> dict[str, Any]:
-    """Write the edit's checkpoint; return the config that addresses it. Durable on return."""
+    """Write the edit's checkpoints; return the config that addresses the last one. Durable on return."""
+    supersteps = _checked(run, change)
     store = run.store
     assert store is not None
     for _ in range(ATTEMPTS):
         standing: Standing = await Blocking(lambda: _stand(run, change))
-        following = _stage(run, standing, change, await _edited(run, standing, change))
-        claim = _claim(run, standing, following)
-        if await Blocking(partial(store.admit, claim)) is not None:
-            return address(following.identity)
+        spot = standing.spot
+        if change.fork and not supersteps:
+            spot = _add(run, spot, Edited(_next_step(run, spot), "fork", dropped=()))
+        for updates in supersteps:
+            spot = await _superstep(run, spot, updates, "fork" if change.fork else "update")
+        if await Blocking(partial(store.admit, _claim(run, standing, spot))) is not None:
+            return address(spot.base.identity)
     raise ThreadBusyError(thread_id=run.config.thread_id, holder="other callers", run_id="?", expires_in=0.0)
 
 
@@ -86,6 +127,17 @@ def address(identity: Identity) -> dict[str, Any]:
         "checkpoint_id": identity.checkpoint_id,
     }
     return {"configurable": keys}
+
+
+def _checked(run: Run, change: Edit) -> Supersteps:
+    if run.thread in run.driving:
+        raise NestedThreadError(thread_id=run.config.thread_id)
+    if change.fork and not change.supersteps:
+        return ()
+    supersteps = checked(run.plan, change.supersteps)
+    if change.fork and special(supersteps[0][0]) == COPY:
+        raise InvalidUpdateError("A fork is a copy already: leave as_node out", reason="fork as __copy__")
+    return supersteps
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -109,109 +161,155 @@ def _read(run: Run, reader: Reader, change: Edit) -> Standing:
         raise UnknownCheckpointError(thread_id=thread_id, checkpoint_id=wanted or "(none yet)")
     run.ledger = Ledger(run)
     run.ledger.follow(thread)
-    if row is None:
-        identity = Identity(run.plan.graph_id, run.plan.version, thread_id, namespace, "")
-        return Standing(thread, None, True, Base(empty_state(run.plan), identity), [], None)
-    loaded = load(reader, run.codec, run.plan, row)
-    run.ledger.stand_on(loaded.holds, {})
-    newest = not change.fork and reader.newest(thread_id, namespace, row.lineage) == row
-    records = records_on(run, reader, loaded) if newest else []
     crashed = reader.run(thread.run_id) if thread is not None and thread.run_id else None
     check_input_kept(crashed)
-    unfit = in_the_way(reader, run.plan, loaded, keeps_tasks=False)
-    return Standing(thread, loaded, newest, loaded.base, records, crashed, unfit)
+    if row is None:
+        identity = Identity(run.plan.graph_id, run.plan.version, thread_id, namespace, "")
+        nothing: Parent = (None, NO_DIGEST)
+        return Standing(thread, Spot(Base(empty_state(run.plan), identity), nothing, nothing, 0), crashed)
+    loaded = load(reader, run.codec, run.plan, row)
+    newest = not change.fork and reader.newest(thread_id, namespace, row.lineage) == row
+    return Standing(thread, _spot(run, reader, loaded, newest), crashed)
 
 
-# -- the edited state -------------------------------------------------------------------------------------------------
+def _spot(run: Run, reader: Reader, loaded: Loaded, newest: bool) -> Spot:
+    row, base = loaded.row, loaded.base
+    run.ledger.stand_on(loaded.holds, recorded_positions(base, loaded.records) if newest else {})
+    records = records_on(run, reader, loaded) if newest else []
+    parent = row.parent_seq, row.parent_digest
+    problems = in_the_way(reader, run.plan, loaded, keeps_tasks=False)
+    return Spot(base, (row.seq, row.digest), parent, row.lineage if newest else None, records, row, problems)
 
 
-async def _edited(run: Run, standing: Standing, change: Edit) -> Edited:
-    """Return the state after the edit, running the node's routers where it has some."""
-    state = standing.base.state
-    if change.fork and change.values is None and change.as_node is None:
-        _fitting(run, standing, state, ())
-        return Edited(state._replace(step=state.step + 1), (), ())
-    node = _acting_node(run, state, change)
-    base = Base(state._replace(next=(Planned(node),)), standing.base.identity)
-    task = base.tasks[0]
-    made = _written(run, task, node, change.values)
-    state = _fitting(run, standing, state, [key for key, _ in made.writes])
-    base.state = base.state._replace(values=state.values)
-    run.rules = Rules(state.step + 1, run.config.recursion_limit)
-    outcome: Outcome | None = Succeeded(*made)
-    if (run.plan.start if node == START else run.plan.nodes[node]).branches:
-        base.outcomes[0] = Failed("", None, made)
-        await execute(run, base, (0,))
-        run.ledger.unrecorded.clear()
-        outcome = base.outcomes[0]
+# -- one superstep ----------------------------------------------------------------------------------------------------
+
+
+async def _superstep(run: Run, spot: Spot, updates: Sequence[StateUpdate], source: str) -> Spot:
+    """Stage the checkpoint of one superstep of updates; return where the next one is written."""
+    kind = special(updates[0])
+    if kind == INPUT:
+        return _input(run, spot, updates[0].values)
+    if kind == END:
+        return _add(run, spot, _cleared(run, spot, source))
+    if kind == COPY:
+        copied = _copy(run, spot)
+        following = [_moved(spot.base, copied.base, update) for update in copied_updates(updates[0])]
+        return await _superstep(run, copied, following, source) if following else copied
+    return _add(run, spot, await _acted(run, spot, acting(run.plan, spot.base, updates), source))
+
+
+def _next_step(run: Run, spot: Spot) -> State:
+    state = _fitting(run, spot, ()).state
+    return state._replace(step=state.step + 1)
+
+
+def _fitting(run: Run, spot: Spot, written: Sequence[str]) -> Base:
+    """Return the base to edit: without the stored values that no longer fit and are written anew."""
+    base = spot.base
+    if spot.row is None or not spot.problems:
+        return base
+    replaced = replaced_by_edit(spot.row, run.plan, spot.problems, written)
+    fresh = initial_values(run.plan)
+    values = {key: fresh.get(key, MISSING) if key in replaced else value for key, value in base.state.values.items()}
+    base.state = base.state._replace(values={key: value for key, value in values.items() if value is not MISSING})
+    return base
+
+
+def _copy(run: Run, spot: Spot) -> Spot:
+    """Stage the same checkpoint once more: beside it, in a lineage of its own, with nothing recorded on it."""
+    if not spot.base.checkpoint_id:
+        raise InvalidUpdateError("Cannot copy a non-existent checkpoint", reason="nothing to copy")
+    beside = spot._replace(follows=spot.parent, lineage=None)
+    return _add(run, beside, Edited(_next_step(run, spot), "fork", dropped=()))
+
+
+def _moved(old: Base, new: Base, update: StateUpdate) -> StateUpdate:
+    """Return an update that named a task of the copied checkpoint for the copy."""
+    index = old.task_index(update.task_id) if update.task_id is not None else None
+    return update if index is None else update._replace(task_id=new.tasks[index].id)
+
+
+def _input(run: Run, spot: Spot, raw: Any) -> Spot:
+    lineage = spot.lineage if spot.lineage is not None else open_lineage(run.ledger)
+    start_outcome(run.plan, raw, run.ids.new)  # what START could not take is refused now, not when it runs
+    base, _ = stage_input(run, _fitting(run, spot, ()), lineage, spot.follows, raw, drops=spot.lineage is not None)
+    return Spot(base, (base.seq, base.digest), spot.follows, lineage)
+
+
+def _cleared(run: Run, spot: Spot, source: str) -> Edited:
+    left = cleared(run.plan, _fitting(run, spot, ()), spot.lineage is not None)
+    outcomes = []
+    for i in left.finished:
+        outcome = spot.base.outcomes[i]
+        assert isinstance(outcome, Succeeded)
+        outcomes.append(layout.Source(spot.base.tasks[i], outcome, run.ledger.recorded.get(i)))
+    return Edited(left.state, source, left.changed, outcomes, left.dropped)
+
+
+async def _acted(run: Run, spot: Spot, acts: Sequence[Acting], source: str) -> Edited:
+    """Return the state after the updates, running the nodes' routers where they have some."""
+    made = [_written(run, spot.base, act) for act in acts]
+    base = _fitting(run, spot, [key for each in made for key, _ in each.writes])
+    acted = acting_base(base, acts)
+    outcomes = [await _routed(run, acted, i, act.node, made[i]) for i, act in enumerate(acts)]
+    merged = merge(run.plan, acted.state, acted.tasks, outcomes)
+    state = merged.state._replace(writers=base.state.writers)  # an edit makes nobody the last that ran
+    sources = [layout.Source(act.place, outcome) for act, outcome in zip(acts, outcomes, strict=True)]
+    return Edited(state, source, merged.changed, sources)
+
+
+def _written(run: Run, base: Base, act: Acting) -> Returned:
+    def edit_id() -> str:
+        return structural_hash("edit", act.place.id, run.ids.new())
+
+    if act.node == START and act.values is not None:
+        return start_outcome(run.plan, validated_input(run.plan, base, act.values), edit_id)
+    table = run.plan.start if act.node == START else run.plan.nodes[act.node]
+    return returned(run.plan, table, act.values, edit_id)
+
+
+async def _routed(run: Run, base: Base, index: int, node: str, made: Returned) -> Succeeded:
+    if not (run.plan.start if node == START else run.plan.nodes[node]).branches:
+        return Succeeded(*made)
+    base.outcomes[index] = Failed("", None, made)
+    run.rules = Rules(base.state.step + 1, run.config.recursion_limit)
+    run.durability = "exit"  # nothing is written while routers run, attempts included
+    try:
+        await execute(run, base, (index,))
+    finally:
+        run.durability = "sync"
+    run.ledger.unrecorded.clear()
+    outcome = base.outcomes[index]
     if not isinstance(outcome, Succeeded):
         error = outcome.error if isinstance(outcome, Failed) else None
         raise error or InvalidUpdateError(f"A router of {node!r} did not say where to go: {outcome!r}", node=node)
-    merged = merge(run.plan, base.state, base.tasks, [outcome])
-    return Edited(merged.state, merged.changed, (layout.Source(task, outcome),))
-
-
-def _fitting(run: Run, standing: Standing, state: State, written: Sequence[str]) -> State:
-    """Return the state to edit: without the stored values that no longer fit and are written anew."""
-    if standing.loaded is None or not standing.problems:
-        return state
-    replaced = replaced_by_edit(standing.loaded.row, run.plan, standing.problems, written)
-    fresh = initial_values(run.plan)
-    values = {key: fresh.get(key, MISSING) if key in replaced else value for key, value in state.values.items()}
-    return state._replace(values={key: value for key, value in values.items() if value is not MISSING})
-
-
-def _acting_node(run: Run, state: State, change: Edit) -> str:
-    nodes = run.plan.nodes
-    if change.as_node is not None:
-        node = START if change.as_node == "__input__" else change.as_node
-        node = run.plan.changed.nodes.get(node, node)
-        if node != START and node not in nodes:
-            raise InvalidUpdateError(f"Node {node} does not exist", reason="unknown as_node", node=node)
-        return node
-    if not state.writers:
-        return START
-    if len(nodes) == 1:
-        return next(iter(nodes))
-    if len(state.writers) > 1:
-        who = ", ".join(state.writers)
-        raise InvalidUpdateError(f"Ambiguous update, specify as_node: {who} wrote last, together", nodes=state.writers)
-    return state.writers[0]
-
-
-def _written(run: Run, task: Task, node: str, values: Any) -> Returned:
-    def edit_id() -> str:
-        return structural_hash("edit", task.id, run.ids.new())
-
-    return (
-        start_outcome(run.plan, values, edit_id)
-        if node == START
-        else returned(run.plan, run.plan.nodes[node], values, edit_id)
-    )
+    return outcome
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _stage(run: Run, standing: Standing, change: Edit, edited: Edited) -> Base:
-    """Stage the edit's checkpoint and what it carries; return the base it makes."""
-    old, loaded, ledger = standing.base, standing.loaded, run.ledger
+def _add(run: Run, spot: Spot, edited: Edited) -> Spot:
+    """Stage a checkpoint and what it carries; return the place after it."""
+    old, ledger = spot.base, run.ledger
     identity = old.identity.following(run.ids.new(), run.plan.version)
     planned = Base(edited.state, identity)
 
     def stays(before: Task, after: Task) -> bool:
-        return standing.newest and _same_input(run, old, before, planned, after)
+        return edited.dropped is None and _same_input(run, old, before, planned, after)
 
-    dropped = abandoned(old, planned, stays) if standing.newest else []  # an older lineage keeps its own tasks
-    state = edited.state._replace(activations=count(edited.state.activations, dropped))
-    lineage = old.lineage if standing.newest else open_lineage(ledger)
-    parent_seq, parent_digest = (loaded.row.seq, loaded.row.digest) if loaded is not None else (None, NO_DIGEST)
-    source = "fork" if change.fork else "update"
-    draft = Draft(identity, state, lineage, source, parent_seq, parent_digest, edited.sources, tuple(dropped))
-    following = ledger.add(draft, edited.changed)
-    if standing.records:
-        bring(run, following, carry(old, following, standing.records, stays))
-    return following
+    state, dropped = edited.state, edited.dropped
+    if dropped is None:
+        dropped = tuple(abandoned(old, planned, stays)) if spot.lineage is not None else ()
+        state = state._replace(activations=count(state.activations, dropped))
+    lineage = spot.lineage if spot.lineage is not None else open_lineage(ledger)
+    base = ledger.add(
+        Draft(identity, state, lineage, edited.source, *spot.follows, edited.outcomes, dropped), edited.changed
+    )
+    kept = carry(old, base, spot.records, stays) if spot.lineage is not None else []
+    if kept:
+        bring(run, base, kept)
+    return Spot(base, (base.seq, base.digest), spot.follows, lineage, kept)
 
 
 def _same_input(run: Run, old: Base, before: Task, new: Base, after: Task) -> bool:
@@ -227,16 +325,23 @@ def _input_of(run: Run, base: Base, task: Task) -> Any:
     return {key: values[key] for key in keys if key in values}
 
 
-def _claim(run: Run, standing: Standing, following: Base) -> Claim:
+def _claim(run: Run, standing: Standing, spot: Spot) -> Claim:
     return Claim(
-        thread_id=following.identity.thread_id,
+        thread_id=spot.base.identity.thread_id,
         graph_id=run.plan.graph_id,
         seen=standing.thread,
         run=None,
         rows=run.ledger.take_rows(),
         lease_seconds=None,
-        status=lifecycle.PAUSED if following.tasks else lifecycle.FINISHED,
+        status=_status(spot.base),
         now=run.clock.now(),
         ended=superseded(standing.crashed, "", run.clock.now()),
         shape=ShapeRow(run.plan.fingerprint, run.plan.shape),
     )
+
+
+def _status(base: Base) -> str:
+    """Return the status of a thread that nobody drives and that stands here."""
+    if not base.tasks:
+        return lifecycle.FINISHED
+    return lifecycle.PAUSED if first_failure(base, merge_order(base.tasks)) is None else lifecycle.FAILED

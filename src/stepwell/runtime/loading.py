@@ -129,6 +129,8 @@ def _apply(codec: Codec, base: Base, index: int, record: RecordRow, run_id: str)
         outcome = base.outcomes[index]
         if isinstance(outcome, Interrupted) and any(q.call_id == call_id for q in outcome.questions):
             base.fresh |= {task_id}
+    elif record.kind == lifecycle.DISCARDED:
+        base.discard(index)
     elif record.kind == lifecycle.ATTEMPT and record.run_id == run_id:
         _, attempts, first_at, next_at = layout.decode_attempt(record.body, name)
         base.attempted(task_id, attempts, first_at, next_at)

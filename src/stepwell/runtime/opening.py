@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from stepwell.errors import EmptyInputError, NothingToRetryError, PendingWorkError
 from stepwell.graph.types import Command
+from stepwell.plan.tables import Plan
 from stepwell.runtime.answers import answer_base, command_base, fork_base, open_lineage, recorded_positions
+from stepwell.runtime.discarding import base_without
 from stepwell.runtime.ledger import Draft
 from stepwell.runtime.loading import Loaded
 from stepwell.runtime.run import Request, Run
@@ -70,10 +72,12 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
 def _open_continued(
     run: Run, reader: Reader, place: Place, loaded: Loaded, crashed: RunRow | None
 ) -> tuple[int | None, bytes]:
-    base = loaded.base
-    if run.request.retry_only and not _something_failed(place, base):
+    base, named = loaded.base, run.request.tasks
+    if named is not None and crashed is None:
+        base = base_without(run, reader, loaded, place.newest, named)
+    elif run.request.retry_only and named is None and not _something_failed(place, base):
         raise NothingToRetryError(thread_id=run.config.thread_id)
-    if not place.newest and base.tasks:
+    elif not place.newest and base.tasks:
         base = fork_base(run, loaded)
     first = base.state.step + 1 if crashed is None else _first_step(reader, crashed, base)
     run.base, run.rules = base, rules_for(run, first, base)
@@ -132,25 +136,39 @@ def _check_pending(run: Run, base: Base) -> None:
 
 def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, bytes], raw: Any) -> Any:
     """Stage the input's checkpoint and, where START routes without user code, the one after it. Returns the input."""
-    plan = run.plan
-    given = raw
-    if plan.input.validates and not isinstance(raw, Command):
-        given = plan.input.validate_input(raw, base.state.values if base.state.step > NOTHING_STEP else None)
+    following, given = stage_input(run, base, lineage, parent, raw, drops=lineage == base.lineage)
+    outcome = start_outcome(run.plan, given, lambda: following.tasks[0].id)
+    first = following.state.step + 2
+    if not run.plan.start.branches:
+        following.outcomes[0] = succeeded = Succeeded(*outcome)
+        merged = merge(run.plan, following.state, following.tasks, [succeeded])
+        following = run.ledger.advance(following, merged)
+    run.base, run.rules = following, rules_for(run, first, None)
+    return given
+
+
+def stage_input(
+    run: Run, base: Base, lineage: int, parent: tuple[int | None, bytes], raw: Any, *, drops: bool
+) -> tuple[Base, Any]:
+    """Stage the checkpoint that plans START with the input; return its base, and the input as validated.
+
+    `drops` says that what was planned ends here; an older lineage keeps its own tasks.
+    """
+    given = validated_input(run.plan, base, raw)
     identity = base.identity.following(run.ids.new(), run.plan.version)
-    dropped = base.tasks if lineage == base.lineage else ()  # an older lineage keeps its own tasks
+    dropped = base.tasks if drops else ()
     if dropped:
         nodes = ", ".join(sorted({task.node for task in dropped}))
         log.warning("thread %s: a new input drops unfinished work: %s", run.config.thread_id, nodes)
     draft = Draft(identity, input_state(base.state, given, dropped), lineage, "input", *parent, (), dropped)
-    following = run.ledger.add(draft, ())
-    outcome = start_outcome(plan, given, lambda: following.tasks[0].id)
-    first = following.state.step + 2
-    if not plan.start.branches:
-        following.outcomes[0] = succeeded = Succeeded(*outcome)
-        merged = merge(plan, following.state, following.tasks, [succeeded])
-        following = run.ledger.advance(following, merged)
-    run.base, run.rules = following, rules_for(run, first, None)
-    return given
+    return run.ledger.add(draft, ()), given
+
+
+def validated_input(plan: Plan, base: Base, raw: Any) -> Any:
+    """Return the input as its schema makes it, where it validates."""
+    if not plan.input.validates or isinstance(raw, Command):
+        return raw
+    return plan.input.validate_input(raw, base.state.values if base.state.step > NOTHING_STEP else None)
 
 
 def rules_for(run: Run, first_step: int, resumed: Base | None) -> Rules:

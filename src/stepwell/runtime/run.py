@@ -54,6 +54,8 @@ class Request:
     """What happens at a step limit: raise | stop."""
     thread_step_limit: int | None = None
     retry_only: bool = False
+    tasks: tuple[str, ...] | None = None
+    """The tasks, by id or node, that a retry runs anew; None: what has failed."""
 
 
 class Run:

@@ -155,9 +155,9 @@ def _task(
 
 
 def _merged_outcomes(reader: Reader, codec: Codec, loaded: Loaded) -> dict[tuple[str, int | None], Succeeded]:
-    """Return the outcomes that the next checkpoint of the lineage holds inline."""
+    """Return the outcomes that the next checkpoint of the lineage holds inline: of its tasks, or of an edit as them."""
     child = reader.child(loaded.row.thread_id, loaded.row.seq, loaded.row.lineage)
-    if child is None or child.source != "loop":
+    if child is None:
         return {}
     opened = layout.open_checkpoint(child.body, row_name(child))
     return {

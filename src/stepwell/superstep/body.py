@@ -304,6 +304,10 @@ def encode_attempt(text: str, attempts: int, first_at: int, next_at: int) -> byt
     return _packb([FORMAT, text, attempts, first_at, next_at])
 
 
+def encode_discarded() -> bytes:
+    return _packb([FORMAT])
+
+
 def _encode_kept(codec: Codec, plan: Plan, task: Task, kept: Returned | None) -> Any:
     if kept is None:
         return None

@@ -12,7 +12,14 @@ from typing import NamedTuple
 from stepwell.superstep import lifecycle
 from stepwell.superstep.state import Base, Task
 
-CARRIED = (lifecycle.SUCCEEDED, lifecycle.INTERRUPTED, lifecycle.ANSWER, lifecycle.FAILED, lifecycle.CANCELLED)
+CARRIED = (
+    lifecycle.SUCCEEDED,
+    lifecycle.INTERRUPTED,
+    lifecycle.ANSWER,
+    lifecycle.FAILED,
+    lifecycle.CANCELLED,
+    lifecycle.DISCARDED,
+)
 
 
 class Record(NamedTuple):

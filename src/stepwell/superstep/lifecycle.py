@@ -20,9 +20,11 @@ SUCCEEDED: Final = "succeeded"
 INTERRUPTED: Final = "interrupted"
 ATTEMPT: Final = "attempt"
 ANSWER: Final = "answer"
+DISCARDED: Final = "discarded"
 
-RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER)
-"""What can be recorded on a base checkpoint. The newest of the first four is the task's outcome."""
+RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED)
+"""What can be recorded on a base checkpoint. The newest of the first four is the task's outcome, unless the task was
+discarded since."""
 
 SOURCES: Final = ("input", "loop", "update", "fork")
 """What made a checkpoint."""

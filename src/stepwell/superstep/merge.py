@@ -79,7 +79,7 @@ def _fold(plan: Plan, values: dict[str, Any], ordered: Ordered) -> tuple[str, ..
             if after is not before:
                 _put(values, key, after)
                 changed.append(key)
-    if plan.state.validates and ordered[0][0].node != START:  # the input was validated as a whole
+    if plan.state.validates and ordered and ordered[0][0].node != START:  # the input was validated as a whole
         _validate(plan, values, grouped, ordered)
     return tuple(changed)
 

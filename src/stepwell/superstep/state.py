@@ -127,6 +127,12 @@ class Base:
         """Note an answer to a question of this task."""
         self.answers = {**self.answers, task_id: {**self.answers.get(task_id, _NOTHING), call_id: value}}
 
+    def discard(self, index: int) -> None:
+        """Forget the outcome of a task: it runs anew, with the answers it has."""
+        self.outcomes[index] = None
+        if self.fresh:
+            self.fresh -= {self.tasks[index].id}
+
     def attempted(self, task_id: str, attempts: int, first_at: int, next_at: int) -> None:
         """Note that an attempt failed and another is due."""
         self.attempts = {**self.attempts, task_id: (attempts, first_at, next_at)}

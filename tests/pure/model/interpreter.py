@@ -4,17 +4,20 @@ It shares with the engine the pure functions that decide and merge, and nothing 
 that they leave behind is `thread.py`'s.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from stepwell.errors import StepwellError
-from stepwell.graph.types import MISSING, Command
+from stepwell.graph.types import MISSING, Command, StateUpdate
 from stepwell.superstep.answer import match_answers, open_now
 from stepwell.superstep.begin import commanded, count, input_state
 from stepwell.superstep.carry import abandoned, carry, earlier_answers
 from stepwell.superstep.decide import Rules, RunTasks, decide, open_questions
+from stepwell.superstep.edit import Acting, acting, acting_base, cleared
 from stepwell.superstep.merge import merge, view
 from stepwell.superstep.outcome import Failed, Question, Succeeded, returned, summary
-from stepwell.superstep.state import Base, Planned, Task, merge_order, position_id
+from stepwell.superstep.state import Base, Task, merge_order, position_id
+from stepwell.testing.graphs import ScheduledFailure
 from tests.pure.model.run import LIMIT, Life, Runs, dies
 from tests.pure.model.scripts import (
     Begin,
@@ -28,10 +31,20 @@ from tests.pure.model.scripts import (
     Reply,
     ReplyByOldId,
     ReplyEarlier,
+    Retry,
+    Rewrite,
     Step,
+    chosen_of,
 )
 from tests.pure.model.seen import FAILED, Seen
 from tests.pure.model.thread import Point
+
+
+class Spot(NamedTuple):
+    """Where the next superstep of an edit is written, and the lineage it continues; None where it opens one."""
+
+    point: Point
+    lineage: int | None
 
 
 class Model(Runs):
@@ -76,7 +89,7 @@ class Model(Runs):
     def _begin(self, op: Op) -> Life:
         yield "before admission"
         self._admit(op)
-        if self.at is not None and not isinstance(op, Edit | Fork):
+        if self.at is not None and not isinstance(op, Edit | Rewrite | Fork):
             yield "admitted"
             yield from self.drive()
 
@@ -98,8 +111,17 @@ class Model(Runs):
                 self._reply(self._back(back), self.thread.answerable(self._back(back)), 0, value)
             case ReplyByOldId(number, value):
                 self._reply_by_old_id(number, value)
+            case Retry(which):
+                self._retry(which)
+            case _:
+                self._write(op)
+
+    def _write(self, op: Op) -> None:
+        match op:
             case Edit(back, node, text):
-                self._edit(self._back(back), self._node(node), text)
+                self._rewrite(self._back(back), [("act", (node,))], text)
+            case Rewrite(back, supersteps, text):
+                self._rewrite(self._back(back), supersteps, text)
             case Fork(back):
                 self.at = self._fork(self._back(back))
 
@@ -204,31 +226,92 @@ class Model(Runs):
         carried = carry(base, Base(state, identity), kept, lambda *_: True)
         return self._fork(point, carried)
 
-    def _edit(self, point: Point, node: str, text: str) -> None:
-        """Act as the node: its routing over the edited state is what is planned next; at the newest point of a lineage
-        the activations that stay (node, index, input) keep their records, the others are abandoned and counted."""
+    def _retry(self, which: int) -> None:
+        """Discard the outcomes of the chosen tasks, with a record that says so; their answers stay."""
+        point = self.thread.head
+        base = self.thread.base(point)
+        if not base.tasks:
+            return
+        for index in chosen_of(base.tasks, which):
+            task = base.tasks[index]
+            for i, other in enumerate(base.tasks):
+                if other.id == task.id and base.outcomes[i] is not None:
+                    point.records.append(self.thread.discarded(other))
+            self.succeeded.discard((base.lineage, task.node, task.activation))
+        self._work_at(point)
+
+    def _rewrite(self, point: Point, supersteps: Sequence[tuple[str, tuple[int, ...]]], text: str) -> None:
+        """Write one point for each superstep of updates, or none of them; a router that fails is asked again."""
+        while not self._rewritten(point, supersteps, text):
+            pass
+
+    def _rewritten(self, point: Point, supersteps: Sequence[tuple[str, tuple[int, ...]]], text: str) -> bool:
+        points, lineages = len(self.thread.points), self.thread.lineages
+        spot = Spot(point, point.lineage if self._is_newest(point) else None)
+        before = dict(point.merged), dict(point.edited)
+        try:
+            for kind, nodes in supersteps:
+                spot = self._superstep(spot, kind, [self._node(number) for number in nodes], text)
+        except (StepwellError, ScheduledFailure) as error:
+            del self.thread.points[points:]
+            self.thread.lineages = lineages
+            point.merged, point.edited = before
+            if isinstance(error, StepwellError):
+                raise
+            return False
+        self.at = spot.point
+        return True
+
+    def _superstep(self, spot: Spot, kind: str, nodes: list[str], text: str) -> Spot:
+        point, lineage = spot
+        base, identity = self.thread.base(point), self.identity()
+        if kind == "act":
+            return self._act(spot, nodes, text)
+        if kind == "copy":
+            beside = base.state._replace(step=base.state.step + 1)
+            parent = point.parent
+            copied = self.thread.add(beside, identity, self.thread.open_lineage(), parent, "fork")
+            grouped = sorted(nodes, key=nodes.index)
+            return self._act(Spot(copied, copied.lineage), grouped, text) if nodes else Spot(copied, copied.lineage)
+        at = lineage if lineage is not None else self.thread.open_lineage()
+        if kind == "input":
+            state = input_state(base.state, {"log": [text]}, base.tasks if lineage is not None else ())
+            return Spot(self.thread.add(state, identity, at, point, "input"), at)
+        left = cleared(self.plan, base, lineage is not None)
+        done = [(base.tasks[i], outcome) for i in left.finished if isinstance(outcome := base.outcomes[i], Succeeded)]
+        return Spot(self.thread.add(left.state, identity, at, point, "update", done), at)
+
+    def _act(self, spot: Spot, nodes: list[str], text: str) -> Spot:
+        """Act as the nodes: their routing over the edited state is what is planned next. At the newest point of a
+        lineage the activations that stay (node, index, input) keep their records, the others are abandoned, counted."""
+        point, lineage = spot
         old = self.thread.base(point)
-        table = self.plan.nodes[node]
-        acting = Base(old.state._replace(next=(Planned(node),)), old.identity)
-        made = returned(self.plan, table, {"log": [text], "total": 1}, lambda: "edit")
-        outcome = self.routed(acting, acting.tasks[0], made, self.script.node(node).router)
+        acts = acting(self.plan, old, [StateUpdate({"log": [text], "total": 1}, node) for node in nodes])
+        acted = acting_base(old, acts)
+        outcomes = [self._acted(acted, i, act) for i, act in enumerate(acts)]
+        merged = merge(self.plan, acted.state, acted.tasks, outcomes).state
+        state, identity = merged._replace(writers=old.state.writers), self.identity()
+        new = Base(state, identity)
+
+        def stays(before: Task, after: Task) -> bool:
+            return lineage is not None and self._given(old, before) == self._given(new, after)
+
+        if lineage is not None:
+            state = state._replace(activations=count(state.activations, abandoned(old, new, stays)))
+        records = self.thread.everything_on(point) if lineage is not None else []
+        kept = carry(old, Base(state, identity), records, stays)
+        at = lineage if lineage is not None else self.thread.open_lineage()
+        pairs = [(act.place, outcome) for act, outcome in zip(acts, outcomes, strict=True)]
+        return Spot(self.thread.add(state, identity, at, point, "update", pairs, kept), at)
+
+    def _acted(self, acted: Base, index: int, act: Acting) -> Succeeded:
+        made = returned(self.plan, self.plan.nodes[act.node], act.values, lambda: "edit")
+        outcome = self.routed(acted, acted.tasks[index], made, self.script.node(act.node).router)
         if isinstance(outcome, Failed):
             raise outcome.error or AssertionError
         if not isinstance(outcome, Succeeded):
             raise _Invalid()
-        state = merge(self.plan, acting.state, acting.tasks, [outcome]).state
-        identity, newest = self.identity(), self._is_newest(point)
-        new = Base(state, identity)
-
-        def stays(before: Task, after: Task) -> bool:
-            return newest and self._given(old, before) == self._given(new, after)
-
-        if newest:
-            state = state._replace(activations=count(state.activations, abandoned(old, new, stays)))
-        records = self.thread.everything_on(point) if newest else []
-        kept = carry(old, Base(state, identity), records, stays)
-        lineage = point.lineage if newest else self.thread.open_lineage()
-        self.at = self.thread.add(state, identity, lineage, point, "update", (), kept)
+        return outcome
 
     def _given(self, base: Base, task: Task) -> Any:
         return dict(base.state.values) if task.arg is MISSING else task.arg

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from stepwell import Command, RunError, StateSnapshot, StepwellError, points
+from stepwell import END, Command, RunError, StateSnapshot, StateUpdate, StepwellError, points
 from stepwell.runtime.ledger import LEASE_SECONDS
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.superstep import body as layout, lifecycle
@@ -31,7 +31,10 @@ from tests.pure.model.scripts import (
     Reply,
     ReplyByOldId,
     ReplyEarlier,
+    Retry,
+    Rewrite,
     Step,
+    chosen_of,
 )
 from tests.pure.model.seen import FAILED, Seen
 
@@ -95,12 +98,13 @@ class Machine:
     def play(self, step: Step) -> Seen:
         """Carry out a step to its end, whatever goes wrong meanwhile; return what there is to see then."""
         self.world.broken = step.broken
+        self._discarding = set()
         self._check_sleepers_and_successes()
         if isinstance(step.op, Redeploy):
             self.version += 1
             self._deploy()
             error = ""
-        elif isinstance(step.op, Edit | Fork):
+        elif isinstance(step.op, Edit | Rewrite | Fork):
             error = self._edit(step.op, list(step.crashes))
             self.world.calls.clear()  # an edit runs routers in the name of its node
         else:
@@ -108,7 +112,7 @@ class Machine:
         self._check_sleepers_and_successes()
         return self.look(error)
 
-    def _edit(self, op: Edit | Fork, crashes: list[Crash]) -> str:
+    def _edit(self, op: Edit | Rewrite | Fork, crashes: list[Crash]) -> str:
         before, at = self._head(), self._at(op.back)
         while True:
             try:
@@ -125,15 +129,29 @@ class Machine:
             except StepwellError as error:
                 return error.code
 
-    def _write(self, op: Edit | Fork, at: Any) -> None:
+    def _write(self, op: Edit | Rewrite | Fork, at: Any) -> None:
         if isinstance(op, Fork):
             self.graph.fork(at)
+        elif isinstance(op, Edit):
+            self.graph.update_state(at, *self._update(op.node, op.text))
         else:
-            nodes = self.script.nodes
-            self.graph.update_state(at, {"log": [op.text], "total": 1}, as_node=nodes[op.node % len(nodes)].name)
+            self.graph.bulk_update_state(at, [self._updates(*superstep, op.text) for superstep in op.supersteps])
+
+    def _updates(self, kind: str, nodes: tuple[int, ...], text: str) -> list[StateUpdate]:
+        acts = [self._update(number, text) for number in nodes]
+        if kind == "act":
+            return acts
+        if kind == "input":
+            return [StateUpdate({"log": [text]}, "__input__")]
+        return [StateUpdate(None, END) if kind == "clear" else StateUpdate(acts, "__copy__")]
+
+    def _update(self, node: int, text: str) -> StateUpdate:
+        nodes = self.script.nodes
+        return StateUpdate({"log": [text], "total": 1}, nodes[node % len(nodes)].name)
 
     def _run(self, step: Step) -> str:
         given, config = self._call(step.op)
+        self._named = self._tasks_of(step.op)
         crashes, before = list(step.crashes), self._head()
         run_id: str | None = f"run {next(self._runs)}"
         while True:
@@ -145,13 +163,14 @@ class Machine:
                 self._restart()
                 self._check_sleepers_and_successes()
                 if config is THREAD and not step.same_call and self._head() != before:
-                    given, config, run_id = None, THREAD, None
+                    given, config, run_id, self._named = None, THREAD, None, []
             except (ScheduledFailure, RunError) as error:
                 if isinstance(error, RunError) and type(error) is not RunError:
                     return error.code
                 if self.world.broken:
                     return FAILED
                 given, config, run_id = None, self._where(), f"run {next(self._runs)}"
+                self._named = []
             except StepwellError as error:
                 return error.code
 
@@ -163,6 +182,10 @@ class Machine:
 
     def _invoke(self, given: Any, config: Any) -> Any:
         options: Any = {"durability": self.durability, "on_pending": "discard"}
+        if self._named:
+            if self.asynchronous:
+                return asyncio.run(self.graph.aretry(config, self._named, **options))
+            return self.graph.retry(config, self._named, **options)
         if self.asynchronous:
             return asyncio.run(self.graph.ainvoke(given, config, **options))
         return self.graph.invoke(given, config, **options)
@@ -188,9 +211,19 @@ class Machine:
             case ReplyByOldId(number, value):
                 ids = self._ids()
                 return (Command(resume={ids[number % len(ids)]: value}) if ids else None), THREAD
-            case Continue():
+            case Continue() | Retry():
                 return None, THREAD
         raise AssertionError(op)
+
+    def _tasks_of(self, op: Op) -> list[str]:
+        """Return the ids of the tasks that a retry names."""
+        if not isinstance(op, Retry):
+            return []
+        tasks = self.graph.get_state(self._at(0)).tasks
+        named = [tasks[i].id for i in chosen_of(tasks, op.which)]
+        self._settled, self._kept = self._settled - set(named), self._kept - set(named)
+        self._discarding = set(named)
+        return named
 
     def _ids(self) -> list[str]:
         """Return every id that the thread shows, oldest first."""
@@ -228,8 +261,8 @@ class Machine:
         assert returned.isdisjoint(self._kept), "a node whose router failed or asked ran again"
         history = [] if self._head() == 0 else list(self.graph.get_state_history(THREAD))
         tasks = [task for snapshot in history for task in snapshot.tasks]
-        self._settled = {task.id for task in tasks if task.result is not None}
-        self._kept = self._kept_tasks()
+        self._settled = {task.id for task in tasks if task.result is not None} - self._discarding
+        self._kept = self._kept_tasks() - self._discarding
         asked = {question.id for task in tasks if task.result is None for question in task.interrupts}
         assert asked.isdisjoint(self.answered & self._landed), "an answered question was asked again"
         self._landed = self.answered - asked
@@ -245,6 +278,9 @@ class Machine:
         return found
 
     _kept: set[str] = set()
+    _named: list[str] = []
+    _discarding: set[str] = set()
+    """Tasks that are being run anew: their success may come again."""
     _settled: set[str] = set()
     _landed: set[str] = set()
 

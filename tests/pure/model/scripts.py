@@ -1,5 +1,6 @@
 """What happens to a thread, as data: inputs, answers, edits, forks, replays, new versions; and where it is killed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +65,27 @@ class Edit:
 
 
 @dataclass(frozen=True)
+class Rewrite:
+    """Several supersteps of updates at once, at the checkpoint this far from the newest.
+
+    Each is the numbers of the nodes that the updates act as, or one of the words "clear", "input" and "copy"; a copy
+    may bring updates of its own.
+    """
+
+    back: int
+    supersteps: tuple[tuple[str, tuple[int, ...]], ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Retry:
+    """Run some of the tasks planned at the head anew, at least one; where none is planned, go on."""
+
+    which: int
+    """A bit set over the tasks in listing order, taken modulo what there is."""
+
+
+@dataclass(frozen=True)
 class Fork:
     """Begin a new lineage at the checkpoint this far from the newest."""
 
@@ -82,7 +104,8 @@ class Redeploy:
     """The same graph comes back as another version of the code."""
 
 
-Op = Begin | Reply | ReplyEarlier | ReplyByOldId | Continue | Redirect | Edit | Fork | Replay | Redeploy
+Driving = Begin | Reply | ReplyEarlier | ReplyByOldId | Continue | Redirect | Retry | Replay | Redeploy
+Op = Driving | Edit | Rewrite | Fork
 Crash = tuple[str, int]
 """A named point, and which time it is reached."""
 
@@ -107,9 +130,22 @@ class Script:
     steps: tuple[Step, ...] = field(default=())
 
 
+def chosen_of(among: Sequence[Any], which: int) -> list[int]:
+    """Return the positions that a bit set chooses, at least one where there is any."""
+    chosen = [i for i in range(len(among)) if which >> i & 1]
+    return chosen or ([which % len(among)] if among else [])
+
+
 texts = st.sampled_from(["x", "y"])
 answers = st.sampled_from(["yes", None, 0])
 backs = st.integers(0, 5)
+numbers = st.integers(0, 4)
+acts = st.lists(numbers, min_size=1, max_size=3).map(tuple)
+supersteps = st.one_of(
+    st.tuples(st.just("act"), acts),
+    st.tuples(st.sampled_from(["clear", "input", "copy"]), st.just(())),
+    st.tuples(st.just("copy"), acts),
+)
 OPS: dict[str, st.SearchStrategy[Any]] = {
     "begin": st.builds(Begin, texts),
     "reply": st.builds(Reply, st.integers(0, 7), answers),
@@ -119,6 +155,9 @@ OPS: dict[str, st.SearchStrategy[Any]] = {
     "redirect": st.builds(Redirect, texts, st.integers(0, 4)),
     "edit": st.builds(Edit, backs, st.integers(0, 4), texts),
     "edit head": st.builds(Edit, st.just(0), st.integers(0, 4), texts),
+    "rewrite": st.builds(Rewrite, backs, st.lists(supersteps, min_size=1, max_size=3).map(tuple), texts),
+    "rewrite head": st.builds(Rewrite, st.just(0), st.tuples(supersteps), texts),
+    "retry": st.builds(Retry, st.integers(0, 7)),
     "fork": st.builds(Fork, backs),
     "replay": st.builds(Replay, backs),
     "redeploy": st.just(Redeploy()),

@@ -30,6 +30,8 @@ class Point:
     records: list[Record] = field(default_factory=list)
     merged: dict[tuple[str, int | None], Succeeded] = field(default_factory=dict)
     """Outcomes that the next point of this lineage has taken in."""
+    edited: dict[tuple[str, int | None], Succeeded] = field(default_factory=dict)
+    """What an edit that is the next point of this lineage wrote in the place of tasks."""
 
     def __repr__(self) -> str:
         return f"Point({self.seq}, lineage {self.lineage}, step {self.step}, {self.source})"
@@ -68,6 +70,8 @@ class Thread:
         assert encoded.values == state.values
         if parent is not None and parent.lineage == lineage and source in ("loop", "input"):
             parent.merged = {(task.node, task.index): outcome for task, outcome in outcomes}
+        elif parent is not None and parent.lineage == lineage:
+            parent.edited = {(task.node, task.index): outcome for task, outcome in outcomes}
         self.points.append(point)
         return point
 
@@ -87,6 +91,10 @@ class Thread:
         """Return the record of an answer."""
         body = layout.encode_answer(self.codec, question.interrupt_id, question.call_id, value)
         return Record(lifecycle.ANSWER, task.id, body)
+
+    def discarded(self, task: Task) -> Record:
+        """Return the record that a task's outcome does not count any more."""
+        return Record(lifecycle.DISCARDED, task.id, layout.encode_discarded())
 
     def _encoded(self, task: Task, outcome: Outcome) -> tuple[str, bytes]:
         if isinstance(outcome, Succeeded):
@@ -134,6 +142,9 @@ class Thread:
 
     def _lay(self, base: Base, index: int, record: Record) -> None:
         task = base.tasks[index]
+        if record.kind == lifecycle.DISCARDED:
+            base.discard(index)
+            return
         if record.kind != lifecycle.ANSWER:
             base.outcomes[index] = self.decoded(record)
             base.fresh -= {task.id}
@@ -186,8 +197,11 @@ class Thread:
 
     def outcome(self, point: Point, base: Base, index: int) -> Outcome | None:
         """Return what became of a task, whether a record says so or the next point."""
-        task = base.tasks[index]
-        return point.merged.get((task.node, task.index), base.outcomes[index])
+        task, outcome = base.tasks[index], base.outcomes[index]
+        if isinstance(outcome, Succeeded):
+            return outcome
+        place = (task.node, task.index)
+        return point.merged.get(place, point.edited.get(place, outcome))
 
     def answerable(self, point: Point) -> list[tuple[Task, Question]]:
         """Return the questions that can be answered at a point: those open there and, at an older one, those that a
