@@ -8,7 +8,8 @@
     │   ├── EmptyInputError            · InvalidConfigError · InvalidUpdateError · NothingToRetryError
     │   ├── PendingWorkError           · RunConflictError   · NestedThreadError
     │   ├── InvalidCheckpointerError (also a TypeError)
-    │   ├── UnknownInterruptError      · InterruptAnsweredError · AmbiguousAnswerError
+    │   ├── AmbiguousAnswerError (also a RuntimeError)
+    │   ├── UnknownInterruptError      · InterruptAnsweredError
     │   └── UnknownTaskError           · NoCheckpointerError
     ├── RunError                       a run could not go on; its thread can be resumed
     │   ├── GraphRecursionError        · NodeTimeoutError · NodeCancelledError · MergeError
@@ -187,7 +188,7 @@ class InterruptAnsweredError(UsageError):
     code = "interrupt_answered"
 
 
-class AmbiguousAnswerError(UsageError):
+class AmbiguousAnswerError(UsageError, RuntimeError):
     """When there are multiple pending interrupts, you must specify the interrupt id when resuming. Thread {thread_id}
     has open: {open_ids}; pass Command(resume={{id: value}})."""
 

@@ -64,6 +64,7 @@ def test_one_value_for_several_questions_is_refused_and_the_ids_are_listed(call:
     with pytest.raises(AmbiguousAnswerError, match="you must specify the interrupt id when resuming") as raised:
         call(graph, Command(resume="yes"), thread())
     assert sorted(raised.value.fields()["open_ids"]) == sorted(questions.values())
+    assert isinstance(raised.value, RuntimeError), "what LangGraph raises"
 
 
 def test_B4_an_unknown_id_is_refused_and_changes_nothing(call: Call, saver: SqliteSaver) -> None:

@@ -217,6 +217,44 @@ async def test_leaving_a_stream_mid_step_keeps_what_had_finished(saver: SqliteSa
     assert done.calls == 1
 
 
+class Tidy:
+    """An async node that waits for ever and, once it is cancelled, takes a few turns of the loop to clean up."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.tidied = False
+
+    async def __call__(self, state: Log) -> dict[str, list[str]]:
+        self.reached.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            self.tidied = True
+        return {"log": ["never"]}
+
+
+async def test_a_stream_that_is_left_waits_for_its_async_nodes_to_clean_up(saver: SqliteSaver) -> None:
+    node = Tidy()
+    chunks = fan(("done", AsyncCounted("done")), ("tidy", node)).compile(checkpointer=saver).astream({}, thread())
+    await anext(chunks)
+    assert node.reached.is_set()
+    await chunks.aclose()
+    assert node.tidied
+
+
+async def test_a_run_that_is_cancelled_waits_for_its_async_nodes_to_clean_up(saver: SqliteSaver) -> None:
+    nodes = [Tidy(), Tidy()]
+    graph = fan(("a", nodes[0]), ("b", nodes[1])).compile(checkpointer=saver)
+    running = asyncio.create_task(graph.ainvoke({}, thread()))
+    await nodes[1].reached.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert [node.tidied for node in nodes] == [True, True]
+
+
 def test_a_stream_that_is_never_read_starts_nothing(saver: SqliteSaver) -> None:
     node = Counted("a")
     graph = chain(("a", node)).compile(checkpointer=saver)

@@ -47,6 +47,23 @@ def test_results_are_folded_in_the_order_of_the_sends_whatever_finishes_first(sa
     assert graph.get_state(thread()).values["done"] == list(range(8))
 
 
+async def test_async_tasks_all_begin_before_one_of_them_goes_on(saver: SqliteSaver) -> None:
+    """Not one after another, each a turn of the loop later, while the first ones already finish."""
+    running: set[int] = set()
+    most: list[int] = []
+
+    async def carry(number: int) -> dict[str, list[int]]:
+        running.add(number)
+        await asyncio.sleep(0)
+        most.append(len(running))
+        running.discard(number)
+        return {"done": [number]}
+
+    graph = carriers(carry).compile(checkpointer=saver)
+    await graph.ainvoke({"parcels": list(range(50))}, thread())
+    assert max(most) == 50
+
+
 async def test_async_sends_are_folded_in_order_too(saver: SqliteSaver) -> None:
     """INV-5, on an event loop."""
     turns = [asyncio.Event() for _ in range(201)]

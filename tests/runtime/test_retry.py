@@ -33,6 +33,17 @@ def test_a_failed_attempt_is_recorded_and_tried_again(call: Call, saver: SqliteS
     assert attempts_of(saver) == 2
 
 
+def test_jitter_is_up_to_a_second_more(saver: SqliteSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawn, and slept, by the functions as they are when the wait begins: a test may put others in their place."""
+    drawn: list[tuple[float, float]] = []
+    slept: list[float] = []
+    monkeypatch.setattr("random.uniform", lambda low, high: drawn.append((low, high)) or 0.5)
+    monkeypatch.setattr("time.sleep", slept.append)
+    policy = RetryPolicy(initial_interval=0.25, retry_on=ValueError)
+    assert retried(Flaky("node"), policy).compile(checkpointer=saver).invoke({}, thread()) == {"log": ["node"]}
+    assert (drawn, slept) == ([(0, 1)], [0.75])
+
+
 def test_in_exit_mode_no_attempt_is_recorded(call: Call, saver: SqliteSaver) -> None:
     graph = retried(Flaky("node", failures=2), at_once(retry_on=ValueError)).compile(checkpointer=saver)
     assert call(graph, {}, thread(), durability="exit") == {"log": ["node"]}

@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 BUSY_SECONDS = 0.002
 """How long a worker may go from one call to the next without letting the loop, and so the engine, have a turn."""
+CLEAN_UP_SECONDS = 5.0
+"""How long a run that was stopped waits for its async nodes to take their cancellation."""
 
 
 class AsyncPort:
     """Mail for a run on an event loop.
 
-    Async calls are run by worker tasks: a worker takes the next call as soon as its last one is done, and a call that
-    has to wait makes room for another worker. So every waiting call has an asyncio task of its own, and calls that
-    never wait share one.
+    Async calls are run by worker tasks: a worker takes the next call as soon as its last one is done, and the first
+    call that has to wait lets a worker begin for each call that is left. So every waiting call has an asyncio task of
+    its own and all of them begin in the same turn of the loop, and calls that never wait share one task.
     """
 
     def __init__(self, run: Run) -> None:
@@ -43,9 +45,10 @@ class AsyncPort:
         self._news = False
         self._waiter: asyncio.Future[None] | None = None
         self._ready: deque[Call] = deque()
-        self._starting = False
+        self._starting = 0
         self._running: dict[Call, asyncio.Task[None]] = {}
         self._workers: set[asyncio.Task[None]] = set()
+        self._cancelled: list[asyncio.Task[None]] = []
 
     # -- the run's side ----------------------------------------------------------------------------------------------
 
@@ -60,8 +63,15 @@ class AsyncPort:
         worker = self._running.pop(call, None)
         if worker is not None:
             worker.cancel()
+            self._cancelled.append(worker)
         elif call in self._ready:
             self._ready.remove(call)
+
+    async def settle(self) -> None:
+        """Let the calls that were cancelled clean up, so that none outlives its run. One that goes on all the same is
+        left to itself."""
+        if self._cancelled:
+            await asyncio.wait(self._cancelled, timeout=CLEAN_UP_SECONDS)
 
     def wake(self) -> None:
         self._loop.call_soon_threadsafe(self._notify)
@@ -70,13 +80,20 @@ class AsyncPort:
 
     def _add_worker(self) -> None:
         if self._ready and not self._starting:
-            self._starting = True
+            self._add_workers(1)
+
+    def _add_for_the_rest(self) -> None:
+        self._add_workers(len(self._ready))
+
+    def _add_workers(self, wanted: int) -> None:
+        while self._starting < wanted:
+            self._starting += 1
             worker = self._loop.create_task(self._work())
             self._workers.add(worker)
             worker.add_done_callback(self._workers.discard)
 
     async def _work(self) -> None:
-        self._starting = False
+        self._starting -= 1
         me = asyncio.current_task()
         assert me is not None
         since = time.monotonic()
@@ -93,7 +110,7 @@ class AsyncPort:
 
     async def _perform(self, call: Call) -> Any:
         try:
-            return await in_context(call, self._add_worker)
+            return await in_context(call, self._add_for_the_rest)
         except BaseException as error:
             return Raised(error)
 
@@ -236,6 +253,9 @@ async def drive_async(coroutine: Coroutine[Ask, Any, Result], port: AsyncPort) -
                 request = send(result)
     except StopIteration as done:
         return done.value  # type: ignore[no-any-return]
+    except asyncio.CancelledError:
+        await port.settle()
+        raise
 
 
 async def stream_async(begin: Callable[[], Coroutine[Ask, Any, Any]], port: AsyncPort) -> AsyncIterator[Any]:
@@ -286,4 +306,4 @@ async def _halt(coroutine: Coroutine[Ask, Any, Any], port: AsyncPort, request: A
             else:
                 request = coroutine.send(result)
     except (StopIteration, Halted):
-        return
+        await port.settle()

@@ -115,7 +115,7 @@ class Run:
         self.graph_changed: GraphChange | None = None
         """What had changed in the graph when the run began, if anything had."""
         self.context_vars: Context = copy_context()
-        self.jitter: Callable[[], float] = random.random
+        self.jitter: Callable[[], float] = _jitter
 
     def continuation(self) -> Run:
         """Return a run that continues this one's thread, through the same driver and stream."""
@@ -169,3 +169,7 @@ class Run:
         if self.stream is not None and self.stream.messages is not None:
             filled["callbacks"] = self.stream.messages.with_handler(filled["callbacks"])
         return {**filled, "configurable": inner, "metadata": self.metadata_of(task_run)}
+
+
+def _jitter() -> float:
+    return random.uniform(0, 1)
