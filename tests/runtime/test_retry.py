@@ -37,7 +37,12 @@ def test_jitter_is_up_to_a_second_more(saver: SqliteSaver, monkeypatch: pytest.M
     """Drawn, and slept, by the functions as they are when the wait begins: a test may put others in their place."""
     drawn: list[tuple[float, float]] = []
     slept: list[float] = []
-    monkeypatch.setattr("random.uniform", lambda low, high: drawn.append((low, high)) or 0.5)
+
+    def half(low: float, high: float) -> float:
+        drawn.append((low, high))
+        return 0.5
+
+    monkeypatch.setattr("random.uniform", half)
     monkeypatch.setattr("time.sleep", slept.append)
     policy = RetryPolicy(initial_interval=0.25, retry_on=ValueError)
     assert retried(Flaky("node"), policy).compile(checkpointer=saver).invoke({}, thread()) == {"log": ["node"]}
