@@ -1,7 +1,7 @@
 """`CompiledGraph`: the public object, and the one place where layers are wired together.
 
-Here are the ways to run a graph; `engine_reading.py` reads its threads, `engine_editing.py` edits them, and all of them
-stand on `engine_wiring.py`.
+Here are the ways to run a graph; `engine_reading.py` reads its threads, `engine_editing.py` edits them,
+`engine_shape.py` tells what it looks like, and all of them stand on `engine_wiring.py`.
 
 Every method pair (`invoke`/`ainvoke`, ...) makes the same coroutine and hands it to one of the two drivers. What a run
 does is the runtime's; nothing is decided here.
@@ -10,10 +10,12 @@ does is the runtime's; nothing is decided here.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
 from typing import Any, Literal, Unpack
 
 from stepwell.engine_editing import Editing
 from stepwell.engine_reading import Reading
+from stepwell.engine_shape import Shape
 from stepwell.engine_wiring import (
     Config,
     Modes,
@@ -25,7 +27,8 @@ from stepwell.engine_wiring import (
 )
 from stepwell.errors import InvalidConfigError
 from stepwell.graph.state_graph import use_engine
-from stepwell.runtime.config import parse_config
+from stepwell.runtime.batch import arun_all, limit_of, pairs_of, run_all, settled
+from stepwell.runtime.config import merged_config, parse_config
 from stepwell.runtime.context import coerce_context
 from stepwell.runtime.drive import Ending, drive
 from stepwell.runtime.run import Request, Run
@@ -35,7 +38,7 @@ from stepwell.runtime.stream_payloads import as_interrupt, interrupted, output_o
 from stepwell.runtime.sync_driver import drive_sync, stream_sync
 
 
-class CompiledGraph(Reading, Editing):
+class CompiledGraph(Reading, Editing, Shape):
     """A graph that runs. With a checkpointer every run is durable; without one the same engine keeps nothing."""
 
     # -- running ------------------------------------------------------------------------------------------------------
@@ -107,11 +110,47 @@ class CompiledGraph(Reading, Editing):
         run = self._run(None, config, retry_only=True, tasks=_names(tasks), **options)
         return self._result(run, await self._drive_async(run), {})
 
+    def batch(
+        self,
+        inputs: Sequence[Any],
+        config: Config | Sequence[Config] = None,
+        *,
+        return_exceptions: bool = False,
+        **options: Any,
+    ) -> list[Any]:
+        """Invoke the graph for each input, several at a time, and return the results in the order of the inputs.
+
+        `config` is one for all, or a list with one for each; its `max_concurrency` bounds how many run at once. Every
+        run goes to its end; then the first failure is raised, or with `return_exceptions` stands among the results.
+        `options` are those of `invoke`.
+        """
+        pairs = pairs_of(inputs, config, self._config)
+        results = run_all(pairs, limit_of(pairs, self._config), partial(self.invoke, **options))
+        return settled(results, return_exceptions)
+
+    async def abatch(
+        self,
+        inputs: Sequence[Any],
+        config: Config | Sequence[Config] = None,
+        *,
+        return_exceptions: bool = False,
+        **options: Any,
+    ) -> list[Any]:
+        """Do as `batch`, on this event loop."""
+        pairs = pairs_of(inputs, config, self._config)
+        results = await arun_all(pairs, limit_of(pairs, self._config), partial(self.ainvoke, **options))
+        return settled(results, return_exceptions)
+
     # -- wiring -------------------------------------------------------------------------------------------------------
 
     def with_config(self, config: Config = None, **more: Any) -> CompiledGraph:
-        """Return the same graph with config to lay every call's own over."""
-        bound = {**(self._config or {}), **(config or {}), **more}
+        """Return the same graph with config to lay every call's own over.
+
+        Tags are added to those there are, `metadata` and `configurable` key by key, everything else replaces. Raises
+        InvalidConfigError.
+        """
+        bound = merged_config([self._config, config, more])
+        parse_config(bound)
         return CompiledGraph(
             self.builder,
             self.plan,

@@ -1,7 +1,7 @@
 """What every part of `CompiledGraph` stands on: its surroundings, the checks of a call, and the two drivers.
 
-The parts are cut by subject: this, `engine_reading.py`, `engine_editing.py`, and running, in `engine.py`. No part is
-used alone.
+The parts are cut by subject: this, `engine_reading.py`, `engine_editing.py`, `engine_shape.py`, and running, in
+`engine.py`. No part is used alone.
 """
 
 from __future__ import annotations

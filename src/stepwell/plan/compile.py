@@ -18,6 +18,7 @@ from stepwell.graph.state_graph import StateGraph, use_compiler
 from stepwell.graph.subgraph import is_subgraph
 from stepwell.graph.types import END, START
 from stepwell.ids import fingerprint_of
+from stepwell.plan.drawing.outline import outline
 from stepwell.plan.fingerprint import shape_of
 from stepwell.plan.renaming import changed
 from stepwell.plan.tables import BranchPlan, Callee, JoinPlan, NodePlan, Plan
@@ -65,6 +66,7 @@ def compile_plan(
         settling=tuple(key for key, channel in builder.channels.items() if channel.settles),
         inventive=frozenset(key for key, channel in builder.channels.items() if channel.invents_ids),
         shape=shape,
+        drawn=outline(builder, before, after),
         changed=changed(aliases, migrate, on_change, version, builder.nodes, builder.channels),
     )
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from stepwell.graph.channels import Channel
     from stepwell.graph.policies import RetryPolicy
     from stepwell.graph.schema import Schema
+    from stepwell.plan.drawing.outline import Outline
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,8 @@ class Plan:
     """Channels whose writes may need ids made up (`Channel.invents_ids`)."""
     shape: str = ""
     """What the fingerprint is the hash of (`plan.fingerprint`)."""
+    drawn: Outline = ((), ())
+    """Nodes and edges as `get_graph` shows them."""
     changed: Changed = _NOTHING_CHANGED
     """What the user says about state that other code stored."""
 

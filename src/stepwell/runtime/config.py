@@ -7,7 +7,7 @@ is.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -53,7 +53,7 @@ def parse_config(config: Mapping[str, Any] | None, *defaults: Mapping[str, Any] 
     """Return the config checked, laid over the defaults. InvalidConfigError names the option and where it belongs."""
     if not config and not any(defaults):
         return _EMPTY
-    given = _merged([*defaults, config])
+    given = merged_config([*defaults, config])
     for key in given:
         if key not in TOP_LEVEL:
             hint = " (it belongs in configurable)" if key in ADDRESS else ""
@@ -78,7 +78,8 @@ def parse_config(config: Mapping[str, Any] | None, *defaults: Mapping[str, Any] 
     )
 
 
-def _merged(configs: list[Mapping[str, Any] | None]) -> dict[str, Any]:
+def merged_config(configs: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Return configs laid over one another: tags and callbacks added up, mappings merged, everything else replaced."""
     merged: dict[str, Any] = {}
     for config in configs:
         if config is None:
@@ -86,8 +87,11 @@ def _merged(configs: list[Mapping[str, Any] | None]) -> dict[str, Any]:
         if not isinstance(config, Mapping):
             raise InvalidConfigError(reason=f"a config is a dict, not a {type(config).__name__}", key="")
         for key, value in config.items():
-            if key in ("configurable", "metadata") and isinstance(merged.get(key), Mapping) and value:
-                merged[key] = {**merged[key], **value}
+            before = merged.get(key)
+            if key in ("configurable", "metadata") and isinstance(before, Mapping) and value:
+                merged[key] = {**before, **value}
+            elif key in ("tags", "callbacks") and isinstance(before, list | tuple) and isinstance(value, list | tuple):
+                merged[key] = [*before, *value]
             else:
                 merged[key] = value
     return merged
