@@ -1,10 +1,10 @@
 """What a run costs in transactions, counted exactly: a promise as firm as any other. Renewals are counted apart."""
 
-from typing import Any, TypedDict
+from typing import Any, TypedDict, get_args
 
 import pytest
 
-from stepwell import START, Command, InMemorySaver, RetryPolicy, Send, SqliteSaver, StateGraph
+from stepwell import START, Command, InMemorySaver, RetryPolicy, Send, SqliteSaver, StateGraph, StreamMode
 from tests.runtime.graphs import Call, Flaky, Log, ask, chain, fan, letters, note, thread
 
 
@@ -121,7 +121,7 @@ def test_looking_costs_nothing_and_an_edit_costs_one(saver: SqliteSaver, spent: 
 
 def test_a_streamed_run_costs_the_same(saver: SqliteSaver, spent: Any) -> None:
     graph = letters("abc").compile(checkpointer=saver)
-    list(graph.stream({}, thread(), stream_mode=["values", "updates", "tasks"]))
+    list(graph.stream({}, thread(), stream_mode=get_args(StreamMode)))
     assert spent() == 4
 
 

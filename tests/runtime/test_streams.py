@@ -80,6 +80,10 @@ def test_a_list_of_modes_labels_each_chunk(chunks: Chunks, saver: SqliteSaver) -
     assert chunks(graph, {}, thread("one"), stream_mode=["updates"]) == [("updates", {"a": {"log": ["a"]}})]
 
 
+def test_a_tuple_of_modes_labels_each_chunk_too(chunks: Chunks) -> None:
+    assert chunks(letters("a").compile(), {}, stream_mode=("updates",)) == [("updates", {"a": {"log": ["a"]}})]
+
+
 def test_invoke_with_another_mode_returns_the_chunks(saver: SqliteSaver) -> None:
     graph = letters("ab").compile(checkpointer=saver)
     assert graph.invoke({}, thread(), stream_mode="updates") == [{"a": {"log": ["a"]}}, {"b": {"log": ["b"]}}]
@@ -146,6 +150,25 @@ def test_what_is_reused_is_marked_as_cached(chunks: Chunks, saver: SqliteSaver, 
         {"a": {"log": ["a"]}, "__metadata__": {"cached": True}},
         {"b": {"log": ["b"]}},
     ]
+
+
+def test_what_is_reused_is_not_announced_again(chunks: Chunks, saver: SqliteSaver) -> None:
+    graph = fan(("a", note("a")), ("b", Flaky("b"))).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="broken"):
+        chunks(graph, {}, thread())
+    assert [chunk["name"] for chunk in chunks(graph, None, thread(), stream_mode="tasks")] == ["b", "b"]
+
+
+@pytest.mark.parametrize("mode", ["updates", "values", "tasks"])
+def test_C4_a_question_that_was_streamed_is_on_the_thread_when_the_consumer_stops_there(
+    mode: str, saver: SqliteSaver, any_durability: str
+) -> None:
+    graph = chain(("a", note("a")), ("ask", ask("ask"))).compile(checkpointer=saver)
+    for chunk in graph.stream({}, thread(), stream_mode=mode, durability=any_durability):
+        if "__interrupt__" in chunk or chunk.get("interrupts"):
+            break
+    assert [question.value for question in graph.get_state(thread()).interrupts] == ["ask"]
+    assert graph.invoke(Command(resume="yes"), thread())["log"] == ["a", "ask='yes'"]
 
 
 def test_a_resumed_stream_of_values_begins_with_the_current_state(chunks: Chunks, saver: SqliteSaver) -> None:
