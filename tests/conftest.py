@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from stepwell import InMemorySaver, SqliteSaver
+from stepwell import InMemorySaver, SqliteSaver, points
+from tests.runtime.deaths import Deaths
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
@@ -45,3 +46,10 @@ def saver(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteSave
 def any_durability(request: pytest.FixtureRequest) -> str:
     """Each durability mode in turn."""
     return str(request.param)
+
+
+@pytest.fixture
+def deaths() -> Iterator[Deaths]:
+    """A process that dies where a test wants it to."""
+    yield Deaths()
+    points.hook = None

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         ThreadExistsError as ThreadExistsError,
         UnknownCheckpointError as UnknownCheckpointError,
         UnknownInterruptError as UnknownInterruptError,
+        UnknownRunError as UnknownRunError,
         UnknownTaskError as UnknownTaskError,
         UnknownThreadError as UnknownThreadError,
         UnknownTypeError as UnknownTypeError,
@@ -141,6 +142,10 @@ if TYPE_CHECKING:
         UpdatesStreamPart as UpdatesStreamPart,
         ValuesStreamPart as ValuesStreamPart,
     )
+    from stepwell.savers.runs import (
+        RunPage as RunPage,
+        RunRecord as RunRecord,
+    )
     from stepwell.savers.sqlite import (
         AsyncSqliteSaver as AsyncSqliteSaver,
         InMemorySaver as InMemorySaver,
@@ -199,6 +204,7 @@ _HOMES = {
         "UpdatesStreamPart",
         "ValuesStreamPart",
     ),
+    "stepwell.savers.runs": ("RunPage", "RunRecord"),
     "stepwell.savers.sqlite": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
     "stepwell.engine": ("CompiledGraph",),
     "stepwell.errors": (
@@ -242,6 +248,7 @@ _HOMES = {
         "ThreadExistsError",
         "UnknownCheckpointError",
         "UnknownInterruptError",
+        "UnknownRunError",
         "UnknownTaskError",
         "UnknownThreadError",
         "UnknownTypeError",

@@ -159,6 +159,8 @@ class CompiledGraph(Reading, Editing, Shape):
             debug=self.debug,
             name=self.name,
             config=bound,
+            listeners=self.listeners,
+            events=self.events,
         )
 
     def _run(

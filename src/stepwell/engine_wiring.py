@@ -20,6 +20,7 @@ from stepwell.runtime.config import RunConfig, parse_config
 from stepwell.runtime.run import DURABILITIES, Request, Run
 from stepwell.runtime.stream import Stream, wish_of
 from stepwell.runtime.sync_driver import SyncPort
+from stepwell.runtime.telling import audience
 from stepwell.store import Store
 from stepwell.worker.lease import LeaseKeeper
 
@@ -78,6 +79,8 @@ class Wired:
         debug: bool = False,
         name: str | None = None,
         config: Config = None,
+        listeners: Sequence[Any] = (),
+        events: bool = False,
     ) -> None:
         self.builder = builder
         self.plan = plan
@@ -87,6 +90,11 @@ class Wired:
         self.debug = debug
         self._config = config
         self._durable = _store_of(checkpointer)
+        if events and self._durable is None:
+            raise NoCheckpointerError(operation="compile(events=True)")
+        self.listeners = tuple(listeners)
+        self.events = events
+        self._audience = audience(self.listeners, events)
         registry = Registry.from_schemas(*plan.schemas).with_types(Send, Command, Interrupt, Overwrite)
         self.codec = Codec(registry, getattr(checkpointer, "on_unknown_type", None))
         self._leases = keeper_of(self._durable) if self._durable is not None else None
@@ -101,7 +109,8 @@ class Wired:
         return checked
 
     def _new_run(self, request: Request, stream: Stream | None = None) -> Run:
-        return Run(self.plan, self.codec, self._durable, request, _CLOCK, _IDS, self.store, stream, self._leases)
+        parts = (self.plan, self.codec, self._durable, request, _CLOCK, _IDS, self.store)
+        return Run(*parts, stream, self._leases, self._audience)
 
     def _stream(self, modes: Modes, options: StreamOptions) -> Stream:
         """Return what hands out and prints what a call asks to see."""

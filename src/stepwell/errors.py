@@ -18,6 +18,7 @@
     │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
     │   ├── ThreadExistsError (also a ValueError)
     │   └── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
+    │                                · UnknownRunError
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
 
@@ -341,6 +342,15 @@ class UnknownCheckpointError(StoreError, KeyError):
     """Thread {thread_id} has no checkpoint {checkpoint_id}."""
 
     code = "unknown_checkpoint"
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class UnknownRunError(StoreError, KeyError):
+    """There is no run {run_id}."""
+
+    code = "unknown_run"
 
     def __str__(self) -> str:
         return str(self.args[0])

@@ -134,7 +134,7 @@ def work(job: Job) -> None:
     arm_from_environment()
     world = World(job.folder)
     with open_saver(job.folder) as saver:
-        graph = build(job.graph, Nodes(world)).compile(checkpointer=saver, name=job.graph)
+        graph = build(job.graph, Nodes(world)).compile(checkpointer=saver, name=job.graph, events=True)
         given: Any = None
         while True:
             try:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from stepwell import points
+from stepwell import SqliteSaver, events, points
 from tests.e2e.crash_child import CONFIG, Job, Nodes, World, build, open_saver
 
 ROOT = Path(__file__).parents[2]
@@ -62,6 +62,14 @@ def processes() -> Iterator[Processes]:
     running.close()
 
 
+def logs_agree_with_history(saver: SqliteSaver, graph: Any) -> bool:
+    """Tell whether the logs of the thread's runs say what its rows say: every checkpoint once, every run to its end."""
+    logs = [[entry.event for entry in saver.events(run.run_id)] for run in saver.runs("t")]
+    told = [event.seq for log in logs for event in log if isinstance(event, events.CheckpointCommitted)]
+    ended = all(isinstance(log[-1], events.RunFinished | events.RunPaused) for log in logs)
+    return ended and sorted(told) == sorted(snapshot.seq for snapshot in graph.get_state_history(CONFIG))
+
+
 class Place:
     """A folder in which one thread lives, and what can be seen of it from outside."""
 
@@ -77,6 +85,7 @@ class Place:
             snapshot = graph.get_state(CONFIG)
             assert list(saver.store.verify()) == []
             assert snapshot.next == ()
+            assert logs_agree_with_history(saver, graph)
             return snapshot.values, snapshot.metadata["step"]
 
     def run_again_after_acknowledged(self) -> list[str]:

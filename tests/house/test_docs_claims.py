@@ -2,12 +2,10 @@
 those of the code, and what no other test shows is shown here."""
 
 import ast
-import itertools
 import re
 import sqlite3
 import string
 import time
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypedDict
@@ -28,9 +26,9 @@ from stepwell import (
     points,
 )
 from stepwell.runtime.ledger import LEASE_SECONDS
-from stepwell.stores.sqlite import SqliteStore
 from stepwell.superstep import lifecycle
-from stepwell.testing import FakeClock, SimulatedCrash
+from stepwell.testing import SimulatedCrash
+from tests.runtime.deaths import Deaths, Saver
 from tests.runtime.graphs import Log, chain, letters, note, thread
 
 ROOT = Path(__file__).parents[2]
@@ -171,42 +169,6 @@ def test_the_page_of_states_lists_what_the_lifecycle_knows() -> None:
 
 
 # -- what no other test shows ------------------------------------------------------------------------------------------
-
-
-class Saver:
-    """A store by a clock that is set by hand, in the place of a saver."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        self.store = SqliteStore(clock=clock)
-        self.on_unknown_type = None
-
-
-class Deaths:
-    """A process that dies when a point is reached and stays dead; `revive` lets the next one begin, a lease later."""
-
-    def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.dead = False
-
-    def dies_at(self, point: str, nth: int = 1) -> None:
-        left = itertools.count(nth - 1, -1)
-
-        def hook(reached: str) -> None:
-            self.dead = self.dead or (reached == point and next(left) == 0)
-            if self.dead:
-                raise SimulatedCrash(reached)
-
-        points.hook = hook
-
-    def revive(self) -> None:
-        points.hook, self.dead = None, False
-        self.clock.advance(LEASE_SECONDS + 1)
-
-
-@pytest.fixture
-def deaths() -> Iterator[Deaths]:
-    yield Deaths()
-    points.hook = None
 
 
 def die(graph: Any, given: Any) -> None:

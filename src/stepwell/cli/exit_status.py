@@ -14,7 +14,7 @@ FAILED: Final = 1
 USAGE: Final = 2
 """The call cannot be carried out as given. Nothing ran."""
 NOT_FOUND: Final = 3
-"""No such database, thread, checkpoint or task."""
+"""No such database, thread, checkpoint, task or run."""
 BUSY: Final = 4
 """Another run has the thread."""
 CORRUPT: Final = 5
@@ -69,6 +69,7 @@ STATUS_OF: Final = {
     "unknown_thread": NOT_FOUND,
     "unknown_checkpoint": NOT_FOUND,
     "unknown_task": NOT_FOUND,
+    "unknown_run": NOT_FOUND,
     # somebody else's thread
     "thread_busy": BUSY,
     "lease_lost": BUSY,

@@ -232,6 +232,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         aliases: Mapping[str, str] | None = None,
         migrate: Callable[[Any, str], Any] | None = None,
         on_change: str | Callable[[Any], None] = "warn",
+        listeners: Sequence[Any] = (),
+        events: bool = False,
     ) -> Any:
         """Check the graph and return it ready to run.
 
@@ -242,6 +244,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         of today; `migrate(values, from_version)` returns the values of another version as this one has them, without
         any effect of its own; `on_change` is what a run does that finds another fingerprint, "warn" (log it), "ignore",
         "raise", or a function of the `GraphChange`, which refuses by raising.
+        `listeners` are called with every event of every run (`stepwell.events`); `events=True` keeps a log of them with
+        each run, which `saver.events(run_id)` reads.
         """
         plan = _compiler()(
             self,
@@ -253,7 +257,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             migrate=migrate,
             on_change=on_change,
         )
-        compiled = _engine()(self, plan, checkpointer=checkpointer, store=store, debug=debug, name=name)
+        telling = {"listeners": listeners, "events": events}
+        compiled = _engine()(self, plan, checkpointer=checkpointer, store=store, debug=debug, name=name, **telling)
         self.compiled = True
         return compiled
 

@@ -27,6 +27,7 @@ from stepwell.runtime.changes import check_continued
 from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
 from stepwell.runtime.loading import check_input_kept, load, superseded
 from stepwell.runtime.opening import Place, kind_of_call, new_identity, open_call, plan_input, rules_for
+from stepwell.runtime.reporting import note_beginning, report_beginning
 from stepwell.runtime.run import Run
 from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ShapeRow
 from stepwell.superstep import lifecycle
@@ -95,6 +96,7 @@ def _take(run: Run, claim: Claim) -> bool:
         return False
     run.ledger.follow(thread)
     run.admitted = True
+    report_beginning(run, claim)
     if run.leases is not None and claim.lease_seconds is not None:
         run.leases.hold(run)
     if claim.run is not None and claim.run.error:
@@ -112,6 +114,9 @@ def _begin_without_store(run: Run) -> None:
     run.ledger = Ledger(run)
     base = Base(empty_state(run.plan), new_identity(run))
     plan_input(run, base, 0, (None, NO_DIGEST), raw)
+    if run.tell is not None:
+        run.tell.started(kind_of_call(run.request, True), 1)
+        run.tell.publish()
 
 
 # -- one snapshot -----------------------------------------------------------------------------------------------------
@@ -248,6 +253,7 @@ def _run_row(run: Run, place: Place, crashed: RunRow | None, base_seq: int, stor
 
 def _claim(run: Run, place: Place, row: RunRow) -> Claim:
     """Return the claim of the thread; it is left free at once where the run is over before it began."""
+    note_beginning(run, place, row)
     status, now = lifecycle.RUNNING, run.clock.now()
     if row.recoveries > MAX_RECOVERIES:
         status = lifecycle.FAILED
@@ -258,6 +264,8 @@ def _claim(run: Run, place: Place, row: RunRow) -> Claim:
             run.ledger.stage_outcomes(run.base)
         row = row._replace(status=status, finished_at=now, checkpoint_id=run.base.checkpoint_id)
     running = status == lifecycle.RUNNING
+    if run.tell is not None and not running:
+        run.tell.ended(run.base, status, row.error)
     run.ledger.run_row = row if running else None
     return Claim(
         thread_id=row.thread_id,

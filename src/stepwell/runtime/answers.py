@@ -40,6 +40,8 @@ def answer_base(run: Run, reader: Reader, loaded: Loaded, command: Command[Any],
         run.ledger.add_record(base, now.id, lifecycle.ANSWER, body)
         base.answer(now.id, question.call_id, value)
         base.fresh |= {now.id}
+        if run.tell is not None:
+            run.tell.answered(base, now, question.interrupt_id)
     return base
 
 
@@ -77,6 +79,8 @@ def fork_base(run: Run, loaded: Loaded) -> Base:
 def open_lineage(ledger: Ledger) -> int:
     """Return the number of a new lineage of the thread."""
     ledger.lineages += 1
+    if ledger.run.tell is not None:
+        ledger.run.tell.forking(ledger.lineages - 1)
     return ledger.lineages - 1
 
 

@@ -54,6 +54,8 @@ async def drive(run: Run) -> Ending:
     if run.request.on_pending == "finish" and run.store is not None:
         await _finish_pending(run)
     ending = await _superstep_after_superstep(run)
+    if run.tell is not None:
+        run.tell.over(ending.base, ending.status, ending.error)
     if ending.error is not None:
         raise ending.error
     return ending
@@ -77,6 +79,8 @@ async def _superstep_after_superstep(run: Run) -> Ending:
                 await _commit(run, following, decision)
             if run.stream is not None:
                 run.stream.superstep(run, following, merged.changed)
+            if run.tell is not None:
+                run.tell.publish()
         return _ended(run, run.base, decision)
     except _FAULTS as error:
         if not run.admitted:
@@ -210,6 +214,8 @@ async def _faulty(run: Run, base: Base, error: BaseException) -> Ending:
     culprits = _culprits(run, base, error)
     for index in culprits:
         base.outcomes[index] = Failed(text_of(error), error)
+        if run.tell is not None:
+            run.tell.refused(base, index)
         if index not in run.ledger.unrecorded:
             run.ledger.unrecorded.append(index)
     try:
@@ -236,6 +242,8 @@ def _culprits(run: Run, base: Base, error: BaseException) -> list[int]:
 async def _cut_off(run: Run, base: Base, error: BaseException) -> None:
     """The run was stopped from outside, or the store failed: keep what is finished, free the thread."""
     if run.ledger.run_row is None or isinstance(error, LeaseLostError):
+        if run.tell is not None:
+            run.tell.cut_off(base, error)
         return  # it ended before, keeps nothing, or lost the right to write
     try:
         if isinstance(error, StoreError):
@@ -244,6 +252,8 @@ async def _cut_off(run: Run, base: Base, error: BaseException) -> None:
         for index, outcome in enumerate(base.outcomes):
             if outcome is None:
                 base.outcomes[index] = Cancelled(text_of(error))
+                if run.tell is not None:
+                    run.tell.refused(base, index)
                 run.ledger.unrecorded.append(index)
         await run.ledger.end(base, lifecycle.CANCELLED, text_of(error))
     except StoreError as second:

@@ -115,6 +115,8 @@ async def edit(run: Run, change: Edit) -> dict[str, Any]:
         for updates in supersteps:
             spot = await _superstep(run, spot, updates, "fork" if change.fork else "update")
         if await Blocking(partial(store.admit, _claim(run, standing, spot))) is not None:
+            if run.tell is not None:
+                run.tell.publish()
             return address(spot.base.identity)
     raise ThreadBusyError(thread_id=run.config.thread_id, holder="other callers", run_id="?", expires_in=0.0)
 

@@ -15,6 +15,7 @@ from stepwell import points
 from stepwell.errors import NodeTimeoutError
 from stepwell.runtime.calls import Again, Call, TaskRun
 from stepwell.runtime.ports import SYNC_CALLS
+from stepwell.runtime.reporting import report_retry
 from stepwell.runtime.requests import Mail, Perform, Raised, Sleep
 from stepwell.runtime.run import Run
 from stepwell.superstep.outcome import Outcome
@@ -23,6 +24,8 @@ from stepwell.superstep.state import Base
 
 async def execute(run: Run, base: Base, indexes: Sequence[int]) -> None:
     """Fill in the outcomes of these tasks. Raises only what ends the run: a cancellation, a lost lease."""
+    if run.tell is not None:
+        run.tell.superstep(base, indexes)
     if len(indexes) > 1 or run.live:
         return await Flight(run, base, indexes).fly()
     task_run = TaskRun(run, base, indexes[0])
@@ -71,6 +74,8 @@ def announce(run: Run, task_run: TaskRun, call: Call) -> None:
     points.reach(points.TASK_STARTED)
     if run.stream is not None and task_run.kept is None:
         run.stream.task_started(task_run, call.arg)
+    if run.tell is not None:
+        run.tell.task_started(task_run)
 
 
 def settle(run: Run, base: Base, task_run: TaskRun, outcome: Outcome) -> None:
@@ -82,11 +87,14 @@ def settle(run: Run, base: Base, task_run: TaskRun, outcome: Outcome) -> None:
         base.fresh -= {task_run.task.id}
     if run.stream is not None:
         run.stream.task_settled(task_run, outcome)
+    if run.tell is not None:
+        run.tell.task_settled(task_run, outcome)
 
 
 async def _note_attempt(run: Run, base: Base, task_run: TaskRun, again: Again) -> None:
     assert again.error is not None
     next_at = run.clock.now() + int(again.delay * 1e6)
+    report_retry(run, task_run, again.error, next_at)
     await run.ledger.attempt(base, task_run.index, again.error, task_run.attempt - 1, task_run.first_at, next_at)
 
 

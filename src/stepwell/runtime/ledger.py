@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stepwell import points
 from stepwell.errors import StoreError, UnserializableValueError
+from stepwell.runtime.reporting import report_end
 from stepwell.runtime.requests import Enqueue, Settle, Write
 from stepwell.store import (
     NO_DIGEST,
@@ -84,6 +85,8 @@ class Ledger:
         """Position in the base → seq of the record that holds its outcome."""
         self.unrecorded: list[int] = []
         """Positions in the base whose outcome no row holds."""
+        if run.tell is not None:
+            run.tell.begin_anew()
 
     def follow(self, thread: ThreadRow | None) -> None:
         """Go on from the head the thread has."""
@@ -187,6 +190,8 @@ class Ledger:
         self.head_seq = seq
         self.head_digest = row.digest
         self.staged.append(row)
+        if run.tell is not None:
+            run.tell.checkpoint(row, state.writers)
         if encoded.values is not state.values:
             state = state._replace(values=encoded.values)
         return Base(state, identity, draft.lineage, seq, row.digest)
@@ -224,6 +229,8 @@ class Ledger:
         if self.run_row is None:
             return
         self.stage_outcomes(base)
+        if self.run.tell is not None:
+            self.run.tell.ended(base, status, error)
         run_row, self.run_row = self.run_row, None
         try:
             await self._settle()
@@ -231,6 +238,7 @@ class Ledger:
         except StoreError:  # not written: the end is still to be told
             self.run_row = run_row
             raise
+        report_end(self.run, base, status, error)
 
     async def release(self, base: Base, status: str, error: str) -> None:
         """After a write failed: give up what is not durable, say so, free the thread."""
@@ -241,7 +249,11 @@ class Ledger:
         self.staged_records.clear()
         self.head_seq, self.head_digest = self.landed
         self.queued_seq = self.head_seq
+        if self.run.tell is not None:
+            self.run.tell.forget()
+            self.run.tell.ended(base, status, error)
         await Write(self._commit(status, self._closed(run_row, base, status, error)))
+        report_end(self.run, base, status, error)
 
     def _closed(self, run_row: RunRow, base: Base, status: str, error: str) -> RunRow:
         now = self.run.clock.now()
@@ -265,6 +277,8 @@ class Ledger:
             except UnserializableValueError as error:
                 outcome = base.outcomes[index] = Failed(text_of(error), error)
                 kind, body = self._encode(task, outcome)
+                if self.run.tell is not None:
+                    self.run.tell.refused(base, index)
             record = self.add_record(base, task.id, kind, body)
             if kind == lifecycle.SUCCEEDED:
                 self.recorded[index] = record.seq
@@ -318,7 +332,8 @@ class Ledger:
         """Return everything staged as what one transaction adds."""
         checkpoints, self.staged = self.staged, []
         records, self.staged_records = self.staged_records, []
-        return Rows(self.head_seq, self.head_digest, self.lineages, checkpoints, records)
+        drafts = self.run.tell.take() if self.run.tell is not None else ()
+        return Rows(self.head_seq, self.head_digest, self.lineages, checkpoints, records, drafts)
 
     def _commit(self, status: str, run_row: RunRow | None) -> Commit:
         run = self.run
@@ -341,6 +356,8 @@ class Ledger:
         if self.run.durability != "async":
             await Write(commit)
             self.landed = head
+            if self.run.tell is not None:
+                self.run.tell.publish()
             return
         now = self.run.clock.monotonic()
         commit.flush = now - self.flushed_at >= FLUSH_SECONDS
@@ -352,6 +369,8 @@ class Ledger:
             self.landed = head
         else:
             self.ahead = (future, *head)
+        if self.run.tell is not None:
+            self.run.tell.publish()
 
     async def _settle(self) -> None:
         """Wait for the write that is ahead."""

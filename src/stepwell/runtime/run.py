@@ -15,6 +15,7 @@ from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig
 from stepwell.runtime.scope import current
 from stepwell.runtime.stream_payloads import triggers_of
+from stepwell.runtime.telling import Audience, Teller
 from stepwell.store import Store
 from stepwell.superstep.decide import Rules
 from stepwell.superstep.state import Base
@@ -65,7 +66,7 @@ class Run:
         "admitted", "ambient", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "driving",
         "durability", "ended_before", "graph_changed", "ids", "item_store", "jitter", "leases", "ledger", "live",
         "plan", "port",
-        "request", "rules", "run_id", "store", "stream"
+        "request", "rules", "run_id", "store", "stream", "tell"
     )  # fmt: skip
 
     base: Base
@@ -84,6 +85,7 @@ class Run:
         item_store: Any = None,
         stream: Stream | None = None,
         leases: Leases | None = None,
+        audience: Audience | None = None,
     ) -> None:
         self.plan = plan
         self.codec = codec
@@ -102,6 +104,7 @@ class Run:
         """Threads that are being driven by the code that makes this call: (store, thread id)."""
         self.asked_by: str | None = outer.owner.node_name() if outer is not None else None
         """The node whose code makes this call, if any."""
+        self.tell = Teller(self, audience) if audience is not None else None
         self.live = stream is not None and stream.live
         self.ambient = bool(request.config.given.get("callbacks")) or (
             stream is not None and stream.messages is not None
@@ -121,9 +124,9 @@ class Run:
         """Return a run that continues this one's thread, through the same driver and stream."""
         config = replace(self.config, run_id=None)
         request = replace(self.request, input=None, config=config, on_pending=None)
-        run = Run(
-            self.plan, self.codec, self.store, request, self.clock, self.ids, self.item_store, self.stream, self.leases
-        )
+        parts = (self.plan, self.codec, self.store, request, self.clock, self.ids, self.item_store)
+        audience = self.tell.audience if self.tell is not None else None
+        run = Run(*parts, self.stream, self.leases, audience)
         run.port = self.port
         return run
 

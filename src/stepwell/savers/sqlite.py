@@ -13,6 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from stepwell.errors import UnsupportedStorageError
+from stepwell.events import LoggedEvent
+from stepwell.savers.runs import RunPage, RunRecord, ThreadId, read_events, read_run, read_runs
 from stepwell.stores.sqlite.saver import SqliteStore
 
 MEMORY = ":memory:"
@@ -53,6 +55,34 @@ class SqliteSaver:
     async def aclose(self) -> None:
         """Close without blocking the event loop."""
         await asyncio.to_thread(self.store.close)
+
+    def runs(self, thread_id: ThreadId, *, limit: int | None = None, before: str | None = None) -> RunPage:
+        """Return the thread's runs, last started or taken over first: at most `limit`, and only those before the run
+        `before`. The page says whether there are more."""
+        return read_runs(self.store, thread_id, limit, before)
+
+    async def aruns(self, thread_id: ThreadId, *, limit: int | None = None, before: str | None = None) -> RunPage:
+        """Do as `runs`, without blocking the event loop."""
+        return await asyncio.to_thread(read_runs, self.store, thread_id, limit, before)
+
+    def get_run(self, run_id: str) -> RunRecord | None:
+        """Return what is recorded of a run; None where there is no such run."""
+        return read_run(self.store, run_id)
+
+    async def aget_run(self, run_id: str) -> RunRecord | None:
+        """Do as `get_run`, without blocking the event loop."""
+        return await asyncio.to_thread(read_run, self.store, run_id)
+
+    def events(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[LoggedEvent]:
+        """Return the run's log behind the offset `after`, oldest first: what graphs compiled with `events=True` keep.
+
+        To follow a run, read on behind the last offset until an event says that it ended. Raises UnknownRunError.
+        """
+        return read_events(self.store, run_id, after, limit)
+
+    async def aevents(self, run_id: str, *, after: int = 0, limit: int | None = None) -> list[LoggedEvent]:
+        """Do as `events`, without blocking the event loop."""
+        return await asyncio.to_thread(read_events, self.store, run_id, after, limit)
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,38 @@
+"""Processes that die within a test, and a saver whose clock is set by hand."""
+
+import itertools
+
+from stepwell import SqliteSaver, points
+from stepwell.runtime.ledger import LEASE_SECONDS
+from stepwell.stores.sqlite import SqliteStore
+from stepwell.testing import FakeClock, SimulatedCrash
+
+
+class Saver(SqliteSaver):
+    """An in-memory saver by a clock that is set by hand."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.store = SqliteStore(clock=clock)
+        self.on_unknown_type = None
+
+
+class Deaths:
+    """A process that dies when a point is reached and stays dead; `revive` lets the next one begin, a lease later."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.dead = False
+
+    def dies_at(self, point: str, nth: int = 1) -> None:
+        left = itertools.count(nth - 1, -1)
+
+        def hook(reached: str) -> None:
+            self.dead = self.dead or (reached == point and next(left) == 0)
+            if self.dead:
+                raise SimulatedCrash(reached)
+
+        points.hook = hook
+
+    def revive(self) -> None:
+        points.hook, self.dead = None, False
+        self.clock.advance(LEASE_SECONDS + 1)
