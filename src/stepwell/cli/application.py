@@ -17,7 +17,7 @@ from stepwell.cli.complaints import complain
 from stepwell.cli.exit_status import INTERRUPTED
 from stepwell.cli.settings import Settings, global_options
 
-COMMANDS = ("demo", "run", "resume", "threads", "history", "show", "verify", "version")
+COMMANDS = ("demo", "run", "resume", "threads", "history", "show", "check", "verify", "version")
 
 
 class Application(click.Group):

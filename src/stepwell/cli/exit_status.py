@@ -10,7 +10,7 @@ from typing import Final
 OK: Final = 0
 """Done; a run that paused for an answer too."""
 FAILED: Final = 1
-"""A run that failed, or a database in which `verify` found faults."""
+"""A run that failed, a database in which `verify` found faults, or a graph that `check` found threads stuck under."""
 USAGE: Final = 2
 """The call cannot be carried out as given. Nothing ran."""
 NOT_FOUND: Final = 3
