@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     )
     from stepwell.errors import (
         AmbiguousAnswerError as AmbiguousAnswerError,
+        AnswerNotUsedWarning as AnswerNotUsedWarning,
         CodecError as CodecError,
         CommitUnknownError as CommitUnknownError,
         CorruptRecordError as CorruptRecordError,
@@ -209,6 +210,7 @@ _HOMES = {
     "stepwell.engine": ("CompiledGraph",),
     "stepwell.errors": (
         "AmbiguousAnswerError",
+        "AnswerNotUsedWarning",
         "CodecError",
         "CommitUnknownError",
         "CorruptRecordError",

@@ -22,6 +22,7 @@
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
 
+    AnswerNotUsedWarning (Warning)     an answer at a breakpoint, where nothing was asked
     JoinNotReleasedWarning (Warning)   a run finished although a join still waits
     GraphInterrupt (BaseException)     a pause, not an error: user code must not swallow it by accident
 
@@ -377,6 +378,10 @@ class UnknownTypeError(CodecError):
     on_unknown_type=."""
 
     code = "unknown_type"
+
+
+class AnswerNotUsedWarning(UserWarning):
+    """An answer was given to a thread that stands at a breakpoint and asks nothing: the run goes on without it."""
 
 
 class JoinNotReleasedWarning(UserWarning):

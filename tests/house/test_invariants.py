@@ -81,7 +81,7 @@ def test_a_stream_shows_nothing_that_is_not_on_disk(tmp_path: Path) -> None:
     with SqliteSaver(tmp_path / "threads.db") as saver, SqliteSaver(tmp_path / "threads.db") as other:
         graph, looking = (letters("abc").compile(checkpointer=each) for each in (saver, other))
         chunks = []
-        for mode, chunk in graph.stream({}, thread(), stream_mode=["values", "updates", "tasks"], durability="sync"):
+        for mode, chunk in graph.stream({"log": []}, thread(), stream_mode=["values", "updates", "tasks"]):
             on_disk = looking.get_state(thread()).values.get("log", [])
             if mode == "values":
                 shown = chunk.get("log", [])

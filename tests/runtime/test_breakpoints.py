@@ -4,8 +4,17 @@ from typing import Any
 
 import pytest
 
-from stepwell import START, Command, InvalidConfigError, Send, SqliteSaver, StateGraph
-from tests.runtime.graphs import Call, Log, fan, letters, note, thread
+from stepwell import (
+    START,
+    AnswerNotUsedWarning,
+    Command,
+    InvalidConfigError,
+    Send,
+    SqliteSaver,
+    StateGraph,
+    UnknownInterruptError,
+)
+from tests.runtime.graphs import Call, Log, ask, chain, fan, letters, note, thread
 
 
 def test_a_run_pauses_before_a_node_and_goes_on(call: Call, saver: SqliteSaver, any_durability: str) -> None:
@@ -39,6 +48,29 @@ def test_the_call_may_place_other_breakpoints_than_the_graph(call: Call, saver: 
     assert call(graph, None, thread()) == {"log": ["a", "b", "c"]}
     assert call(graph, {}, thread("all"), interrupt_after="*") == {"log": ["a"]}
     assert call(graph, {}, thread("none"), interrupt_before=[]) == {"log": ["a", "b", "c"]}
+
+
+@pytest.mark.parametrize("more", [{}, {"update": {"log": ["in"]}}], ids=["alone", "with-an-update"])
+def test_an_answer_where_nothing_is_asked_goes_on_and_says_that_it_is_not_used(
+    call: Call, saver: SqliteSaver, more: Any
+) -> None:
+    """A value goes on from a breakpoint, as in LangGraph; a question that is asked later gets an answer of its own."""
+    graph = chain(("a", ask("a"))).compile(checkpointer=saver, interrupt_before=["a"])
+    call(graph, {}, thread())
+    with pytest.warns(AnswerNotUsedWarning, match="Thread t stands at a breakpoint"):
+        paused = call(graph, Command(resume="early", **more), thread())
+    assert [question.value for question in paused["__interrupt__"]] == ["a"]
+    assert call(graph, Command(resume="mine"), thread())["log"][-1] == "a='mine'"
+
+
+def test_an_id_map_where_nothing_is_asked_is_refused(call: Call, saver: SqliteSaver) -> None:
+    graph = letters("ab").compile(checkpointer=saver, interrupt_before=["b"])
+    call(graph, {}, thread())
+    with pytest.raises(UnknownInterruptError):
+        call(graph, Command(resume={"0" * 32: "yes"}), thread())
+    assert call(graph, None, thread()) == {"log": ["a", "b"]}
+    with pytest.raises(UnknownInterruptError, match="no open question to answer"):
+        call(graph, Command(resume="yes"), thread())
 
 
 def test_a_breakpoint_on_an_unknown_node_is_refused(call: Call, saver: SqliteSaver) -> None:
@@ -94,7 +126,7 @@ def test_a_command_at_a_breakpoint_updates_jumps_and_goes_on(call: Call, saver: 
 @pytest.mark.parametrize("modes", ["updates", "values", ["updates", "values"]])
 def test_a_breakpoint_shows_in_updates_as_no_questions(modes: Any, saver: SqliteSaver) -> None:
     graph = letters("ab").compile(checkpointer=saver, interrupt_before=["b"])
-    chunks = list(graph.stream({}, thread(), stream_mode=modes))
+    chunks = list(graph.stream({"log": []}, thread(), stream_mode=modes))
     updates = [{"a": {"log": ["a"]}}, {"__interrupt__": ()}]
     values = [{"log": []}, {"log": ["a"]}]
     expected = {"updates": updates, "values": values}

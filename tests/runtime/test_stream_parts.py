@@ -190,9 +190,9 @@ def test_invoke_prints_too(call: Call, saver: SqliteSaver, capsys: pytest.Captur
 
 def test_a_graph_compiled_for_debugging_prints_updates_and_values(capsys: pytest.CaptureFixture[str]) -> None:
     graph = letters("a").compile(debug=True)
-    assert graph.invoke({}) == asyncio.run(graph.ainvoke({})) == {"log": ["a"]}
+    assert graph.invoke({"log": []}) == asyncio.run(graph.ainvoke({"log": []})) == {"log": ["a"]}
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("]")[0].split("[")[-1] for line in lines] == ["values", "updates", "values"] * 2
     assert graph.invoke({}, debug=False) == {"log": ["a"]}
-    assert letters("a").compile().invoke({}, debug=True) == {"log": ["a"]}
+    assert letters("a").compile().invoke({"log": []}, debug=True) == {"log": ["a"]}
     assert len(capsys.readouterr().out.splitlines()) == 3

@@ -1,11 +1,12 @@
 """Streams: what each mode hands out, when, and that nothing is handed out before it is durable."""
 
 import asyncio
+import operator
 import threading
 from contextvars import copy_context
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
@@ -32,6 +33,13 @@ def test_a_superstep_that_changes_nothing_shows_no_values(chunks: Chunks) -> Non
     assert chunks(graph, {"log": []}, stream_mode="values") == [{"log": []}, {"log": ["b"]}]
 
 
+def test_an_input_that_writes_nothing_shows_no_values(chunks: Chunks, saver: SqliteSaver, any_durability: str) -> None:
+    graph = letters("a").compile(checkpointer=saver, interrupt_before=["a"])
+    options = {"stream_mode": "values", "durability": any_durability}
+    assert chunks(graph, {}, thread(), **options) == []
+    assert chunks(graph, None, thread(), **options) == [{"log": []}, {"log": ["a"]}]
+
+
 def test_updates_come_in_the_order_in_which_tasks_finish() -> None:
     finished = threading.Event()
 
@@ -51,6 +59,14 @@ def test_several_writes_of_one_node_are_shown_one_by_one(chunks: Chunks) -> None
         return [{"log": ["1"]}, Command(update={"log": ["2"]})]
 
     assert chunks(chain(("twice", twice)).compile(), {}) == [{"twice": [{"log": ["1"]}, {"log": ["2"]}]}]
+
+
+def test_several_writes_to_a_state_without_keys_are_shown_bare(chunks: Chunks) -> None:
+    def twice(state: list[str]) -> list[Any]:
+        return [Command(update=["1"]), Command(update=["2"])]
+
+    graph = StateGraph(Annotated[list, operator.add]).add_node("twice", twice).add_edge(START, "twice")
+    assert chunks(graph.compile(), []) == [{"twice": [["1"], ["2"]]}]
 
 
 def test_each_send_has_an_update_of_its_own(chunks: Chunks) -> None:
@@ -253,7 +269,7 @@ def test_nothing_is_handed_out_before_it_is_durable(tmp_path: Path) -> None:
         compiled, looking = (graph.compile(checkpointer=which, name="g") for which in (saver, other))
         seen = 0
         modes = ["updates", "values", "tasks", "checkpoints", "debug"]
-        for mode, chunk in compiled.stream({}, thread(), stream_mode=modes):
+        for mode, chunk in compiled.stream({"log": []}, thread(), stream_mode=modes):
             seen += durable(looking, mode, chunk)
         assert seen == 3 + 4 + 4 + 1 + 4 + 8, "updates, values, task results, the question, checkpoints, both again"
         assert looking.get_state(thread()) == compiled.get_state(thread())

@@ -7,10 +7,12 @@ written here.
 from __future__ import annotations
 
 import logging
+import warnings
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from stepwell.errors import EmptyInputError, NothingToRetryError, PendingWorkError
-from stepwell.graph.types import Command
+from stepwell.errors import AnswerNotUsedWarning, EmptyInputError, NothingToRetryError, PendingWorkError
+from stepwell.graph.types import MISSING, Command
 from stepwell.plan.tables import Plan
 from stepwell.runtime.answers import answer_base, command_base, fork_base, open_lineage, recorded_positions
 from stepwell.runtime.discarding import base_without
@@ -19,7 +21,7 @@ from stepwell.runtime.loading import Loaded
 from stepwell.runtime.run import Request, Run
 from stepwell.store import NO_DIGEST, Reader, RunRow, ThreadRow
 from stepwell.superstep import lifecycle
-from stepwell.superstep.answer import resumes
+from stepwell.superstep.answer import id_map, resumes
 from stepwell.superstep.begin import NOTHING_STEP, empty_state, input_state, start_outcome
 from stepwell.superstep.decide import Rules, RunTasks, decide, open_questions
 from stepwell.superstep.merge import merge
@@ -63,7 +65,7 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
             raise EmptyInputError(thread_id=run.config.thread_id)
         return _open_continued(run, reader, place, loaded, crashed)
     if isinstance(raw, Command) and loaded is not None:
-        return _open_command(run, reader, loaded, raw, place.newest)
+        return _open_command(run, reader, place, loaded, raw)
     if isinstance(raw, Command) and resumes(raw):
         raise EmptyInputError(thread_id=run.config.thread_id)
     return _open_input(run, place, raw)
@@ -100,14 +102,28 @@ def _first_step(reader: Reader, crashed: RunRow, base: Base) -> int:
 
 
 def _open_command(
-    run: Run, reader: Reader, loaded: Loaded, command: Command[Any], newest: bool
+    run: Run, reader: Reader, place: Place, loaded: Loaded, command: Command[Any]
 ) -> tuple[int | None, bytes]:
+    if resumes(command) and _asks_nothing(place, loaded.base, command):
+        text = (
+            f"Thread {run.config.thread_id} stands at a breakpoint and asks nothing: it goes on, the answer is not used"
+        )
+        warnings.warn(AnswerNotUsedWarning(text), stacklevel=2)
+        command = replace(command, resume=MISSING)
     if resumes(command):
-        base = answer_base(run, reader, loaded, command, newest)
+        base = answer_base(run, reader, loaded, command, place.newest)
+    elif command.update is not None or command.goto:
+        base = command_base(run, reader, loaded, command, place.newest)
     else:
-        base = command_base(run, reader, loaded, command, newest)
+        base = loaded.base
     run.base, run.rules = base, rules_for(run, base.state.step + 1, base)
     return base.seq, b""
+
+
+def _asks_nothing(place: Place, base: Base, command: Command[Any]) -> bool:
+    """Tell whether a thread that waits at a breakpoint is given one value to go on with, as LangGraph lets one do."""
+    paused = place.newest and place.thread is not None and place.thread.status == lifecycle.PAUSED
+    return paused and not open_questions(base) and id_map(command.resume) is None
 
 
 def _open_input(run: Run, place: Place, raw: Any, admitted: bool = False) -> tuple[int | None, bytes]:
@@ -143,6 +159,7 @@ def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, byt
         following.outcomes[0] = succeeded = Succeeded(*outcome)
         merged = merge(run.plan, following.state, following.tasks, [succeeded])
         following = run.ledger.advance(following, merged)
+        run.input_wrote = merged.changed
     run.base, run.rules = following, rules_for(run, first, None)
     return given
 

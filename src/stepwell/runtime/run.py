@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -64,9 +64,9 @@ class Run:
 
     __slots__ = (
         "admitted", "ambient", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "driving",
-        "durability", "ended_before", "graph_changed", "ids", "item_store", "jitter", "leases", "ledger", "live",
-        "plan", "port",
-        "request", "rules", "run_id", "store", "stream", "tell"
+        "durability", "ended_before", "graph_changed", "ids", "input_wrote", "item_store", "jitter", "leases", "ledger",
+        "live", "plan", "port", "request", "rules", "run_id", "store", "stream",
+        "tell"
     )  # fmt: skip
 
     base: Base
@@ -117,6 +117,8 @@ class Run:
         """Whether this call repeats the id of a run that has ended: it is shown, and nothing runs."""
         self.graph_changed: GraphChange | None = None
         """What had changed in the graph when the run began, if anything had."""
+        self.input_wrote: Collection[str] | None = None
+        """The channels that a new input wrote where START called no user code; None where the run goes on."""
         self.context_vars: Context = copy_context()
         self.jitter: Callable[[], float] = _jitter
 

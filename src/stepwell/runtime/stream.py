@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
@@ -206,11 +206,15 @@ class Stream:
 
     def superstep(self, run: Run, base: Base, changed: Sequence[str]) -> None:
         """Publish a superstep that was just committed: its state, where it changed what a consumer sees, and itself."""
-        if "values" in self.modes and any(key in self._watched for key in changed):
+        if "values" in self.modes and self.watches(changed):
             self.values(base.state.values)
         if self.checkpoints and run.store is not None:
             self.checkpoint(payloads.fresh_checkpoint(run, base, self.stored), stored=base.digest != b"")
         self.publish()
+
+    def watches(self, changed: Iterable[str]) -> bool:
+        """Return whether the consumer is shown one of these channels."""
+        return any(key in self._watched for key in changed)
 
     def values(self, values: Mapping[str, Any], questions: Sequence[Question] = ()) -> None:
         """Note the state, and the questions the run stops at."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stepwell.errors import InvalidUpdateError, MergeError
-from stepwell.graph.types import START, Interrupt
+from stepwell.graph.types import ROOT, START, Interrupt
 from stepwell.plan.tables import Plan
 from stepwell.runtime.stream_parts import CheckpointPayload, CheckpointTask, TaskPayload, TaskResultPayload
 from stepwell.superstep.merge import view
@@ -126,6 +126,8 @@ def update_of(outcome: Succeeded, keys: Keys) -> Any:
     names = [key for key, _ in writes]
     if len(names) == len(set(names)):
         return summary(writes)
+    if names[0] == ROOT:  # the only channel of a state without keys
+        return [value for _, value in writes]
     parts: list[dict[str, Any]] = []
     for key, value in writes:  # a node that wrote a channel twice shows one mapping per round of writes
         if not parts or key in parts[-1]:

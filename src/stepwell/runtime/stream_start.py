@@ -25,7 +25,7 @@ async def show_beginning(run: Run, stream: Stream) -> None:
     for payload in made[:-1]:
         stream.checkpoint(payload, stored=True)
     mapped = not _is_raw(base)
-    if mapped:
+    if mapped and (run.input_wrote is None or stream.watches(run.input_wrote)):
         stream.values(base.state.values)
     for payload in made[-1:]:
         stream.checkpoint(payload, stored=base.digest != b"")
