@@ -26,44 +26,15 @@
     JoinNotReleasedWarning (Warning)   a run finished although a join still waits
     GraphInterrupt (BaseException)     a pause, not an error: user code must not swallow it by accident
 
-The CLI's exit codes read `code`, never the text. `fields()` gives the ids an operator needs.
+The CLI's exit codes read `code`, never the text. `fields()` gives the ids an operator needs. What every error can do
+is `root`'s.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-
-class StepwellError(Exception):
-    """Something Stepwell refuses or cannot promise. Read `code`, then `fields()`, then the message."""
-
-    code: ClassVar[str] = "stepwell_error"
-
-    def __init__(self, message: str | None = None, /, **fields: Any) -> None:
-        self.__dict__.update(fields)
-        self._fields = fields
-        super().__init__(message if message is not None else self._default_message())
-
-    def _default_message(self) -> str:
-        doc = " ".join((type(self).__doc__ or type(self).__name__).split())
-        return doc.format_map(_Known(self._fields))
-
-    def fields(self) -> dict[str, Any]:
-        """Return the ids and facts this error was raised with."""
-        return dict(self._fields)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.args[0], self._fields)
-
-
-class _Known(dict[str, Any]):
-    def __missing__(self, key: str) -> str:
-        return "?"
-
-
-def _rebuild(kind: type[StepwellError], message: str, fields: dict[str, Any]) -> StepwellError:
-    return kind(message, **fields)
-
+from stepwell.errors.root import StepwellError as StepwellError
 
 # -- the graph as written ---------------------------------------------------------------------------------------------
 
