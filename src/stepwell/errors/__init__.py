@@ -34,6 +34,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from stepwell.errors.root import Known
 from stepwell.errors.root import StepwellError as StepwellError
 
 # -- the graph as written ---------------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ class IncompatibleGraphError(GraphError):
     def _default_message(self) -> str:
         listed = {key: "; ".join(self._fields.get(key, ())) for key in ("missing", "ways")}
         doc = " ".join((type(self).__doc__ or "").split())
-        return doc.format_map(_Known(self._fields | listed))
+        return doc.format_map(Known(self._fields | listed))
 
 
 class GraphChangedError(GraphError):

@@ -17,7 +17,7 @@ class StepwellError(Exception):
 
     def _default_message(self) -> str:
         doc = " ".join((type(self).__doc__ or type(self).__name__).split())
-        return doc.format_map(_Known(self._fields))
+        return doc.format_map(Known(self._fields))
 
     def fields(self) -> dict[str, Any]:
         """Return the ids and facts this error was raised with."""
@@ -27,7 +27,9 @@ class StepwellError(Exception):
         return _rebuild, (type(self), self.args[0], self._fields)
 
 
-class _Known(dict[str, Any]):
+class Known(dict[str, Any]):
+    """The fields of an error, for its text: one that was not given reads `?`."""
+
     def __missing__(self, key: str) -> str:
         return "?"
 
