@@ -34,8 +34,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from stepwell.errors.root import Known
-from stepwell.errors.root import StepwellError as StepwellError
+from stepwell.errors.root import Known, StepwellError as StepwellError
 
 # -- the graph as written ---------------------------------------------------------------------------------------------
 
