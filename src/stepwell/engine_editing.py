@@ -7,8 +7,10 @@ from typing import Any
 
 from stepwell.engine_wiring import Config, Wired, async_port, sync_port
 from stepwell.graph.types import StateUpdate
-from stepwell.runtime.edit import Edit, edit
+from stepwell.runtime.config import thread_id_of
+from stepwell.runtime.edit import edit
 from stepwell.runtime.run import Request, Run
+from stepwell.runtime.standing import Edit
 from stepwell.runtime.sync_driver import drive_sync
 
 
@@ -51,15 +53,24 @@ class Editing(Wired):
         run = self._editing(config, "bulk_update_state")
         return await self._adrive_edit(run, Edit(supersteps))
 
-    def fork(self, config: Config, values: Any = None, as_node: str | None = None) -> dict[str, Any]:
-        """Begin a new lineage at a checkpoint, optionally edited; return the config that addresses its first one."""
-        run = self._editing(config, "fork")
-        return drive_sync(edit(run, _forked(values, as_node)), sync_port(run))
+    def fork(
+        self, config: Config, values: Any = None, as_node: str | None = None, thread_id: str | None = None
+    ) -> dict[str, Any]:
+        """Begin a new lineage at a checkpoint, optionally edited; return the config that addresses its first one.
 
-    async def afork(self, config: Config, values: Any = None, as_node: str | None = None) -> dict[str, Any]:
+        With another `thread_id`, begin that thread with this checkpoint alone: it must be empty (ThreadExistsError).
+        Nothing that ran or was asked or answered on the checkpoint comes along. Durable on return. Raises
+        UnknownCheckpointError where there is nothing to fork, and what `update_state` raises.
+        """
+        run = self._editing(config, "fork")
+        return drive_sync(edit(run, _forked(run, values, as_node, thread_id)), sync_port(run))
+
+    async def afork(
+        self, config: Config, values: Any = None, as_node: str | None = None, thread_id: str | None = None
+    ) -> dict[str, Any]:
         """Do as `fork`, on this event loop."""
         run = self._editing(config, "fork")
-        return await self._adrive_edit(run, _forked(values, as_node))
+        return await self._adrive_edit(run, _forked(run, values, as_node, thread_id))
 
     def _editing(self, config: Config, operation: str) -> Run:
         return self._new_run(Request(None, self._addressed(config, operation)))
@@ -70,6 +81,8 @@ class Editing(Wired):
         return await drive_async(edit(run, change), async_port(run))
 
 
-def _forked(values: Any, as_node: str | None) -> Edit:
+def _forked(run: Run, values: Any, as_node: str | None, thread_id: str | None) -> Edit:
     nothing = values is None and as_node is None
-    return Edit([] if nothing else [[StateUpdate(values, as_node)]], fork=True)
+    into = thread_id_of(thread_id) if thread_id is not None else None
+    updates = [] if nothing else [[StateUpdate(values, as_node)]]
+    return Edit(updates, fork=True, into=into if into != run.config.thread_id else None)

@@ -16,6 +16,7 @@ OUTCOMES_RECORDED = "superstep.outcomes_recorded"
 MERGED = "superstep.merged"
 COMMITTED = "superstep.committed"
 ENDED = "run.ended"
+COPY_READ = "copy.read"
 BEGUN = "transaction.begun"
 FENCED = "transaction.fenced"
 ROWS_DELETED = "transaction.rows_deleted"
@@ -31,6 +32,7 @@ ALL: tuple[str, ...] = (
     MERGED,
     COMMITTED,
     ENDED,
+    COPY_READ,
     BEGUN,
     FENCED,
     ROWS_DELETED,

@@ -97,6 +97,13 @@ def merged_config(configs: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]
     return merged
 
 
+def thread_id_of(given: Any) -> str:
+    """Return a thread id as text, by the rule that a config's follows. InvalidConfigError where it is none."""
+    text = _thread_id({"thread_id": given})
+    assert text is not None
+    return text
+
+
 def _thread_id(configurable: Mapping[str, Any]) -> str | None:
     if "thread_id" not in configurable:
         return None

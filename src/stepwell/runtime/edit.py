@@ -9,33 +9,32 @@ transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from stepwell.errors import (
-    GraphMismatchError,
     InvalidUpdateError,
     NestedThreadError,
     ThreadBusyError,
-    UnknownCheckpointError,
+    ThreadExistsError,
 )
 from stepwell.graph.types import END, MISSING, START, StateUpdate
 from stepwell.ids import structural_hash
-from stepwell.plan.compatibility import Problem
 from stepwell.runtime.admission import ATTEMPTS
-from stepwell.runtime.answers import bring, open_lineage, recorded_positions, records_on
-from stepwell.runtime.changes import in_the_way, replaced_by_edit
+from stepwell.runtime.answers import bring, open_lineage
+from stepwell.runtime.changes import replaced_by_edit
 from stepwell.runtime.execute import execute
-from stepwell.runtime.ledger import Draft, Ledger
-from stepwell.runtime.loading import Loaded, check_input_kept, load, superseded
+from stepwell.runtime.ledger import Draft
+from stepwell.runtime.loading import superseded
 from stepwell.runtime.opening import stage_input, validated_input
+from stepwell.runtime.origins import origin_record
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.run import Run
-from stepwell.store import NO_DIGEST, CheckpointRow, Claim, Reader, RunRow, ShapeRow, ThreadRow
+from stepwell.runtime.standing import Edit, Spot, Standing, stand
+from stepwell.store import Claim, ShapeRow
 from stepwell.superstep import body as layout, lifecycle
-from stepwell.superstep.begin import count, empty_state, initial_values, start_outcome
-from stepwell.superstep.carry import Record, abandoned, carry
+from stepwell.superstep.begin import count, initial_values, start_outcome
+from stepwell.superstep.carry import abandoned, carry
 from stepwell.superstep.decide import Rules, first_failure
 from stepwell.superstep.edit import (
     COPY,
@@ -52,43 +51,6 @@ from stepwell.superstep.edit import (
 from stepwell.superstep.merge import merge
 from stepwell.superstep.outcome import Failed, Returned, Succeeded, returned
 from stepwell.superstep.state import Base, Identity, State, Task, merge_order
-
-Parent = tuple[int | None, bytes]
-"""Seq and digest of the row that a checkpoint follows."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """What to write, superstep by superstep. A `fork` may have none, or one."""
-
-    supersteps: Any
-    fork: bool = False
-
-
-class Spot(NamedTuple):
-    """Where the next superstep of an edit is written."""
-
-    base: Base
-    follows: Parent
-    """The row that the next checkpoint follows."""
-    parent: Parent
-    """The row that the base's own follows: a copy stands beside it."""
-    lineage: int | None
-    """The lineage that is continued; None: the next checkpoint opens one, and its base's tasks stay behind."""
-    records: Sequence[Record] = ()
-    row: CheckpointRow | None = None
-    """The base's row, where it was read and not made by this edit."""
-    problems: Sequence[Problem] = ()
-    """Stored values that do not fit this graph: the first superstep replaces them, or is refused."""
-
-
-class Standing(NamedTuple):
-    """The thread as one snapshot showed it."""
-
-    thread: ThreadRow | None
-    spot: Spot
-    crashed: RunRow | None
-    """The run of a dead process that the edit leaves behind."""
 
 
 class Edited(NamedTuple):
@@ -108,7 +70,7 @@ async def edit(run: Run, change: Edit) -> dict[str, Any]:
     store = run.store
     assert store is not None
     for _ in range(ATTEMPTS):
-        standing: Standing = await Blocking(lambda: _stand(run, change))
+        standing: Standing = await Blocking(lambda: stand(run, change))
         spot = standing.spot
         if change.fork and not supersteps:
             spot = _add(run, spot, Edited(_next_step(run, spot), "fork", dropped=()))
@@ -118,6 +80,8 @@ async def edit(run: Run, change: Edit) -> dict[str, Any]:
             if run.tell is not None:
                 run.tell.publish()
             return address(spot.base.identity)
+        if change.into is not None:
+            raise ThreadExistsError(thread_id=change.into)
     raise ThreadBusyError(thread_id=run.config.thread_id, holder="other callers", run_id="?", expires_in=0.0)
 
 
@@ -132,7 +96,7 @@ def address(identity: Identity) -> dict[str, Any]:
 
 
 def _checked(run: Run, change: Edit) -> Supersteps:
-    if run.thread in run.driving:
+    if change.into is None and run.thread in run.driving:
         raise NestedThreadError(thread_id=run.config.thread_id)
     if change.fork and not change.supersteps:
         return ()
@@ -140,47 +104,6 @@ def _checked(run: Run, change: Edit) -> Supersteps:
     if change.fork and special(supersteps[0][0]) == COPY:
         raise InvalidUpdateError("A fork is a copy already: leave as_node out", reason="fork as __copy__")
     return supersteps
-
-
-# -- reading ----------------------------------------------------------------------------------------------------------
-
-
-def _stand(run: Run, change: Edit) -> Standing:
-    assert run.store is not None
-    with run.store.reading() as reader:
-        return _read(run, reader, change)
-
-
-def _read(run: Run, reader: Reader, change: Edit) -> Standing:
-    thread_id, namespace, wanted = run.config.thread_id or "", run.config.namespace, run.config.checkpoint_id
-    thread = reader.thread(thread_id)
-    if thread is not None and thread.graph_id != run.plan.graph_id:
-        raise GraphMismatchError(thread_id=thread_id, recorded=thread.graph_id, attempted=run.plan.graph_id)
-    row = None
-    if thread is not None:
-        row = reader.checkpoint(thread_id, namespace, wanted) if wanted else reader.newest(thread_id, namespace)
-    if row is None and (wanted is not None or change.fork):
-        raise UnknownCheckpointError(thread_id=thread_id, checkpoint_id=wanted or "(none yet)")
-    run.ledger = Ledger(run)
-    run.ledger.follow(thread)
-    crashed = reader.run(thread.run_id) if thread is not None and thread.run_id else None
-    check_input_kept(crashed)
-    if row is None:
-        identity = Identity(run.plan.graph_id, run.plan.version, thread_id, namespace, "")
-        nothing: Parent = (None, NO_DIGEST)
-        return Standing(thread, Spot(Base(empty_state(run.plan), identity), nothing, nothing, 0), crashed)
-    loaded = load(reader, run.codec, run.plan, row)
-    newest = not change.fork and reader.newest(thread_id, namespace, row.lineage) == row
-    return Standing(thread, _spot(run, reader, loaded, newest), crashed)
-
-
-def _spot(run: Run, reader: Reader, loaded: Loaded, newest: bool) -> Spot:
-    row, base = loaded.row, loaded.base
-    run.ledger.stand_on(loaded.holds, recorded_positions(base, loaded.records) if newest else {})
-    records = records_on(run, reader, loaded) if newest else []
-    parent = row.parent_seq, row.parent_digest
-    problems = in_the_way(reader, run.plan, loaded, keeps_tasks=False)
-    return Spot(base, (row.seq, row.digest), parent, row.lineage if newest else None, records, row, problems)
 
 
 # -- one superstep ----------------------------------------------------------------------------------------------------
@@ -328,12 +251,16 @@ def _input_of(run: Run, base: Base, task: Task) -> Any:
 
 
 def _claim(run: Run, standing: Standing, spot: Spot) -> Claim:
+    thread_id, rows = spot.base.identity.thread_id, run.ledger.take_rows()
+    if standing.origin is not None:
+        record = origin_record(thread_id, rows.head_seq + 1, 0, standing.origin, run.clock.now())
+        rows = rows._replace(head_seq=record.seq, head_digest=record.digest, records=[*rows.records, record])
     return Claim(
-        thread_id=spot.base.identity.thread_id,
+        thread_id=thread_id,
         graph_id=run.plan.graph_id,
         seen=standing.thread,
         run=None,
-        rows=run.ledger.take_rows(),
+        rows=rows,
         lease_seconds=None,
         status=_status(spot.base),
         now=run.clock.now(),

@@ -12,10 +12,15 @@ import os
 from types import TracebackType
 from typing import Any, Self
 
+from stepwell.clock import SystemClock
 from stepwell.errors import UnsupportedStorageError
 from stepwell.events import LoggedEvent
+from stepwell.runtime.config import thread_id_of
+from stepwell.runtime.origins import origin_of
+from stepwell.savers.copying import copy_thread
 from stepwell.savers.runs import RunPage, RunRecord, ThreadId, read_events, read_run, read_runs
 from stepwell.stores.sqlite.saver import SqliteStore
+from stepwell.superstep.origin import Origin
 
 MEMORY = ":memory:"
 
@@ -36,6 +41,7 @@ class SqliteSaver:
             )
         self.store = SqliteStore(path, synchronous=synchronous)
         self.on_unknown_type = on_unknown_type
+        self._clock = SystemClock()
 
     @classmethod
     def from_conn_string(cls, conn_string: str, *, synchronous: str = "full") -> Self:
@@ -47,6 +53,29 @@ class SqliteSaver:
 
     async def asetup(self) -> None:
         """Do nothing: tables are made when the file is opened."""
+
+    def copy_thread(self, source_thread_id: ThreadId, target_thread_id: ThreadId) -> None:
+        """Write all of a thread (lineages, records, runs) under another id, in one transaction; durable on return.
+
+        The copy reads, resumes and verifies as the original does, and neither knows of what the other does next. A run
+        that is going on is copied as if its process had died. Raises UnknownThreadError, and ThreadExistsError where
+        the target is not empty.
+        """
+        source, target = thread_id_of(source_thread_id), thread_id_of(target_thread_id)
+        copy_thread(self.store, source, target, self._clock.now())
+
+    async def acopy_thread(self, source_thread_id: ThreadId, target_thread_id: ThreadId) -> None:
+        """Do as `copy_thread`, without blocking the event loop."""
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    def get_origin(self, thread_id: ThreadId) -> Origin | None:
+        """Return which row of which thread this one was copied or forked from; None where it began by itself."""
+        with self.store.reading() as reader:
+            return origin_of(reader, thread_id_of(thread_id))
+
+    async def aget_origin(self, thread_id: ThreadId) -> Origin | None:
+        """Do as `get_origin`, without blocking the event loop."""
+        return await asyncio.to_thread(self.get_origin, thread_id)
 
     def close(self) -> None:
         """Finish what is queued and release the file. A second call does nothing."""

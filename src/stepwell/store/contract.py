@@ -44,6 +44,10 @@ class Claim:
     """The run of a dead process whose thread this claim takes for something else, as its row shall be."""
     shape: ShapeRow | None = None
     """The shape of the graph that makes this claim; stored once, however many threads have it."""
+    runs: Sequence[RunRow] = ()
+    """Runs that come with a copied thread, last admitted first."""
+    at_work: str = ""
+    """The one among them that was going on: the thread is left as if its process had died, for anybody to take."""
 
 
 @dataclass(slots=True)
@@ -149,6 +153,11 @@ class Reader(Protocol):
         ...
 
     def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]: ...
+
+    def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
+        """Return every checkpoint and every record of a thread, in all namespaces, each in seq order. Checks the
+        thread's head against them."""
+        ...
 
     def history(self, query: HistoryQuery) -> list[CheckpointRow]: ...
 

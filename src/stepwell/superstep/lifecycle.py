@@ -21,10 +21,11 @@ INTERRUPTED: Final = "interrupted"
 ATTEMPT: Final = "attempt"
 ANSWER: Final = "answer"
 DISCARDED: Final = "discarded"
+ORIGIN: Final = "origin"
 
-RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED)
+RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED, ORIGIN)
 """What can be recorded on a base checkpoint. The newest of the first four is the task's outcome, unless the task was
-discarded since."""
+discarded since. An origin stands on no checkpoint (base 0): it is of the whole thread."""
 
 SOURCES: Final = ("input", "loop", "update", "fork")
 """What made a checkpoint."""

@@ -123,6 +123,12 @@ class SqliteReader:
         """Return the thread's records of one kind, in seq order."""
         return self._rows("records_of_kind", RECORDS, thread_id=thread_id, kind=kind)
 
+    def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
+        """Return every checkpoint and record of a thread, after checking that its tail is there."""
+        self._check_head(thread_id)
+        checkpoints = self._rows("all_checkpoints", CHECKPOINTS, thread_id=thread_id)
+        return checkpoints, self._rows("all_records", RECORDS, thread_id=thread_id)
+
     def history(self, query: HistoryQuery) -> list[CheckpointRow]:
         """Return checkpoints, newest first."""
         return self._rows(

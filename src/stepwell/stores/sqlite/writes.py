@@ -85,6 +85,8 @@ class Writes:
         if claim.ended is not None and claim.seen is not None:
             ended = counted(self._execute, self._counts, claim.ended) if claim.rows.events else claim.ended
             self._put_run(claim.thread_id, claim.seen.epoch, ended)
+        for behind, run in enumerate(claim.runs):  # their epochs, which order them, end with this one
+            self._put_run(claim.thread_id, row.epoch - behind, run)
         if claim.shape is not None:
             self._counts.statements += 1
             self._execute(_SHAPE, claim.shape)
@@ -139,6 +141,8 @@ class Writes:
             if claim.run is None:
                 raise ValueError(f"a claim of thread {claim.thread_id!r} asks for a lease without a run to hold it")
             owner = self._lease(claim.run.run_id, claim.lease_seconds)
+        elif claim.at_work:
+            owner = (claim.at_work, "", 0.0)
         seq, digest, lineages = claim.rows[:3]
         return ThreadRow(claim.thread_id, claim.graph_id, claim.status, epoch, *owner, seq, digest, lineages, claim.now)
 

@@ -14,6 +14,7 @@ Each call of the factory returns a store on the same database. A backend that se
 """
 
 from stepwell.testing.store_suite.admission import TestAdmission, TestEndedRun
+from stepwell.testing.store_suite.copying import TestCopies
 from stepwell.testing.store_suite.deletion import TestDeletion
 from stepwell.testing.store_suite.events import TestEventLog
 from stepwell.testing.store_suite.fence import TestFence, TestLease
@@ -29,6 +30,7 @@ from stepwell.testing.store_suite.threads import TestThreads
 __all__ = [
     "TestAdmission",
     "TestAtomicity",
+    "TestCopies",
     "TestDeletion",
     "TestEndedRun",
     "TestEventLog",

@@ -1,0 +1,23 @@
+"""Where threads come from: the record that a copy, or a fork into a thread of its own, begins with or ends in.
+
+It stands on no checkpoint (base 0), so that a thread without one can have it too. A copy of a copy has one for each.
+"""
+
+from __future__ import annotations
+
+from stepwell.store import NO_DIGEST, Reader, RecordRow, seal_record
+from stepwell.superstep import lifecycle
+from stepwell.superstep.origin import Origin, decode_origin, encode_origin
+
+
+def origin_record(thread_id: str, seq: int, ordinal: int, origin: Origin, now: int) -> RecordRow:
+    """Return the record, sealed. `ordinal` counts the records that stand on no checkpoint before it."""
+    body = encode_origin(origin)
+    row = RecordRow(thread_id, "", 0, seq, 0, NO_DIGEST, ordinal, lifecycle.ORIGIN, "", "", now, body, b"")
+    return seal_record(row)
+
+
+def origin_of(reader: Reader, thread_id: str) -> Origin | None:
+    """Return where a thread comes from, its last origin first; None where it began by itself."""
+    found = [row for row in reader.records(thread_id, 0) if row.kind == lifecycle.ORIGIN]
+    return decode_origin(found[-1].body, f"origin of thread {thread_id}") if found else None

@@ -1,0 +1,39 @@
+"""Where a thread comes from that was copied or forked from another: the body of its `origin` record."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import ormsgpack
+
+from stepwell.errors import CorruptRecordError
+from stepwell.superstep.body import FORMAT
+
+COPIED = "copied"
+FORKED = "forked"
+
+
+class Origin(NamedTuple):
+    """The row of another thread after which this one goes its own way."""
+
+    how: str
+    """copied: with all that was there by then; forked: from that checkpoint alone."""
+    thread_id: str
+    seq: int
+    digest: bytes
+
+
+def encode_origin(origin: Origin) -> bytes:
+    """Return the body of the record."""
+    return ormsgpack.packb([FORMAT, *origin])
+
+
+def decode_origin(body: bytes, record: str) -> Origin:
+    """Return what the record says. CorruptRecordError where its body does not fit its layout."""
+    try:
+        found, *parts = ormsgpack.unpackb(body)
+    except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
+        raise CorruptRecordError(record=record, reason=str(error)) from error
+    if found != FORMAT or [type(part) for part in parts] != [str, str, int, bytes]:
+        raise CorruptRecordError(record=record, reason="its body does not fit its layout")
+    return Origin(*parts)
