@@ -109,6 +109,10 @@ if TYPE_CHECKING:
     from stepwell.plan.compatibility import (
         GraphChange as GraphChange,
     )
+    from stepwell.runtime.execution import (
+        Cost as Cost,
+        GraphExecution as GraphExecution,
+    )
     from stepwell.runtime.scope import (
         ExecutionInfo as ExecutionInfo,
         MessageWriter as MessageWriter,
@@ -174,6 +178,7 @@ _HOMES = {
     "stepwell.graph.messages": ("MessagesState", "RemoveMessage", "REMOVE_ALL_MESSAGES", "add_messages"),
     "stepwell.codec": ("register_type",),
     "stepwell.plan.compatibility": ("GraphChange",),
+    "stepwell.runtime.execution": ("Cost", "GraphExecution"),
     "stepwell.runtime.scope": (
         "ExecutionInfo",
         "MessageWriter",

@@ -31,6 +31,7 @@ from stepwell.runtime.batch import arun_all, limit_of, pairs_of, run_all, settle
 from stepwell.runtime.config import merged_config, parse_config
 from stepwell.runtime.context import coerce_context
 from stepwell.runtime.drive import Ending, drive
+from stepwell.runtime.execution import GraphExecution, execution
 from stepwell.runtime.run import Request, Run
 from stepwell.runtime.stream import Stream
 from stepwell.runtime.stream_parts import GraphOutput
@@ -109,6 +110,24 @@ class CompiledGraph(Reading, Editing, Shape):
         check_options(options, RunOptions)
         run = self._run(None, config, retry_only=True, tasks=_names(tasks), **options)
         return self._result(run, await self._drive_async(run), {})
+
+    def run(self, input: Any, config: Config = None, **options: Unpack[RunOptions]) -> GraphExecution:
+        """Do as `invoke`, and return the run: value, status, questions, error, ids, supersteps and cost.
+
+        A run that failed is returned with its error, for `result()` to raise. Raised is what kept the run from
+        beginning, what stopped it from outside, and an error of the store. On return everything is durable.
+        """
+        check_options(options, RunOptions)
+        run = self._run(input, config, **options)
+        return drive_sync(execution(run), sync_port(run))
+
+    async def arun(self, input: Any, config: Config = None, **options: Unpack[RunOptions]) -> GraphExecution:
+        """Do as `run`, on this event loop."""
+        from stepwell.runtime.async_driver import drive_async
+
+        check_options(options, RunOptions)
+        run = self._run(input, config, **options)
+        return await drive_async(execution(run), async_port(run))
 
     def batch(
         self,

@@ -277,5 +277,6 @@ def _claim(run: Run, place: Place, row: RunRow) -> Claim:
         status=status,
         now=now,
         ended=superseded(place.crashed, row.run_id, now),
+        cost=run.cost,
         shape=ShapeRow(run.plan.fingerprint, run.plan.shape),
     )

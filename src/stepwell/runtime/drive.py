@@ -51,13 +51,19 @@ class Ending(NamedTuple):
 
 async def drive(run: Run) -> Ending:
     """Drive the run to its end. Returns where it finished or paused; raises what failed, with the thread told."""
+    ending = await drive_to_ending(run)
+    if ending.error is not None:
+        raise ending.error
+    return ending
+
+
+async def drive_to_ending(run: Run) -> Ending:
+    """Drive the run to its end. Returns also how it failed; raises what kept it from beginning, or stopped it."""
     if run.request.on_pending == "finish" and run.store is not None:
         await _finish_pending(run)
     ending = await _superstep_after_superstep(run)
     if run.tell is not None:
         run.tell.over(ending.base, ending.status, ending.error)
-    if ending.error is not None:
-        raise ending.error
     return ending
 
 

@@ -348,6 +348,7 @@ class Ledger:
             lease_seconds=LEASE_SECONDS if run_row is None else None,
             run=run_row,
             now=run.clock.now(),
+            cost=run.cost,
         )
 
     async def _write(self, commit: Commit) -> None:

@@ -16,7 +16,7 @@ from stepwell.runtime.config import RunConfig
 from stepwell.runtime.scope import current
 from stepwell.runtime.stream_payloads import triggers_of
 from stepwell.runtime.telling import Audience, Teller
-from stepwell.store import Store
+from stepwell.store import Counts, Store
 from stepwell.superstep.decide import Rules
 from stepwell.superstep.state import Base
 
@@ -63,10 +63,9 @@ class Run:
     """The run's surroundings, fixed for its life, and the three things that move: base, ledger, rules."""
 
     __slots__ = (
-        "admitted", "ambient", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "driving",
-        "durability", "ended_before", "graph_changed", "ids", "input_wrote", "item_store", "jitter", "leases", "ledger",
-        "live", "plan", "port", "request", "rules", "run_id", "store", "stream",
-        "tell"
+        "admitted", "ambient", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "cost",
+        "driving", "durability", "ended_before", "graph_changed", "ids", "input_wrote", "item_store", "jitter",
+        "leases", "ledger", "live", "plan", "port", "request", "rules", "run_id", "store", "stream", "tell",
     )  # fmt: skip
 
     base: Base
@@ -105,6 +104,8 @@ class Run:
         self.asked_by: str | None = outer.owner.node_name() if outer is not None else None
         """The node whose code makes this call, if any."""
         self.tell = Teller(self, audience) if audience is not None else None
+        self.cost: Counts | None = None
+        """Where the store adds up what the run costs, if somebody asked."""
         self.live = stream is not None and stream.live
         self.ambient = bool(request.config.given.get("callbacks")) or (
             stream is not None and stream.messages is not None

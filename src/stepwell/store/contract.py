@@ -23,6 +23,19 @@ class Rows(NamedTuple):
 
 
 @dataclass(slots=True)
+class Counts:
+    """What writing has cost: a store since it was opened, or one run. Tests assert these exactly."""
+
+    transactions: int = 0
+    statements: int = 0
+    bytes: int = 0
+    """Bytes of bodies, inputs, metadata and events handed to the database."""
+    syncs: int = 0
+    """Transactions that were not answered before the disk had them."""
+    renewals: int = 0
+
+
+@dataclass(slots=True)
 class Claim:
     """Ask for a thread: lease, run row and first rows become durable together (INV-3), or not at all.
 
@@ -42,6 +55,9 @@ class Claim:
     now: int
     ended: RunRow | None = None
     """The run of a dead process whose thread this claim takes for something else, as its row shall be."""
+    cost: Counts | None = None
+    """Where to add what this write costs, beside the store's own counts. A transaction that several writes share counts
+    for each of them."""
     shape: ShapeRow | None = None
     """The shape of the graph that makes this claim; stored once, however many threads have it."""
     runs: Sequence[RunRow] = ()
@@ -68,6 +84,8 @@ class Commit:
     flush: bool = True
     """False: it may survive the process and not yet a power loss when it is answered; the next flushed write of the
     store brings it to the disk."""
+    cost: Counts | None = None
+    """As in `Claim`."""
 
 
 @dataclass(slots=True)
@@ -79,19 +97,6 @@ class Deletion:
     epoch: int = 0
     """That of the tombstone, filled in by the store."""
     flush: bool = True
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a store has spent on writing since it was opened. Tests assert these exactly."""
-
-    transactions: int = 0
-    statements: int = 0
-    bytes: int = 0
-    """Bytes of bodies, inputs, metadata and events handed to the database."""
-    syncs: int = 0
-    """Transactions that were not answered before the disk had them."""
-    renewals: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
 from stepwell.store import Claim, Commit, Counts, Deletion
 from stepwell.stores.sqlite import sql
+from stepwell.stores.sqlite.charging import charging
 from stepwell.stores.sqlite.connection import MEMORY, open_writer
 from stepwell.stores.sqlite.damage import translated
 from stepwell.stores.sqlite.member import Member, Renewal
@@ -109,6 +110,13 @@ class Transactions:
         return 0
 
     def _apply(self, member: Member) -> None:
+        cost = getattr(member.work, "cost", None)
+        if cost is None:
+            return self._write(member)
+        with charging(cost, self._counts, bool(self._chooses and self._full)):
+            return self._write(member)
+
+    def _write(self, member: Member) -> None:
         work = member.work
         if type(work) is Commit:
             member.sealed = self._writes.commit(work)
