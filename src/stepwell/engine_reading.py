@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from stepwell.engine_wiring import Config, Wired
 from stepwell.runtime.config import parse_config
-from stepwell.runtime.snapshot import StateSnapshot, empty_snapshot, read_history, read_state
-from stepwell.store import HistoryQuery
+from stepwell.runtime.history import Line, history, read_state
+from stepwell.runtime.paging import AsyncPaged, Paged
+from stepwell.runtime.snapshot import StateSnapshot, empty_snapshot
 
 
 class Reading(Wired):
@@ -34,27 +35,36 @@ class Reading(Wired):
         filter: Mapping[str, Any] | None = None,
         before: Config = None,
         limit: int | None = None,
-    ) -> Iterator[StateSnapshot]:
-        """Return the thread's checkpoints, newest first: those matching `filter`, older than `before`, at most
-        `limit`."""
-        checked = self._addressed(config, "get_state_history")
-        assert self._durable is not None and checked.thread_id is not None
-        with self._durable.reading() as reader:
-            older = parse_config(before).checkpoint_id if before is not None else None
-            row = reader.checkpoint(checked.thread_id, checked.namespace, older) if older else None
-            before_seq = row.seq if row is not None else None
-            query = HistoryQuery(checked.thread_id, checked.namespace, before_seq, limit, filter)
-            return iter(read_history(reader, self.codec, self.plan, query))
+        lineage: Line | None = None,
+    ) -> Paged[StateSnapshot]:
+        """List the thread's checkpoints, newest first, reading them page by page as the iterator is read.
 
-    async def aget_state_history(
+        `filter`: only where `source`, `step`, `run_id`, `lineage` or a key of the metadata is this. `before`: only what
+        is older than this checkpoint. `lineage`: only what led to the newest checkpoint of this lineage or, with
+        "current", to the checkpoint that `config` names or the thread's newest; without it, all lineages. Where `limit`
+        cut the list, the iterator's `more` is what to pass as `before` next; it is None at the real end.
+
+        Raises UnknownCheckpointError for a `before` or a checkpoint id that the thread does not have.
+        """
+        checked = self._addressed(config, "get_state_history")
+        assert self._durable is not None
+        older = None if before is None else parse_config(before)
+        selected = {"filter": filter, "before": older, "limit": limit, "lineage": lineage}
+        return history(self._durable, self.codec, self.plan, checked, **selected)  # type: ignore[arg-type]
+
+    def aget_state_history(
         self,
         config: Config,
         *,
         filter: Mapping[str, Any] | None = None,
         before: Config = None,
         limit: int | None = None,
-    ) -> AsyncIterator[StateSnapshot]:
-        """Do as `get_state_history`, without blocking the event loop."""
-        found = await self._off_loop(lambda: self.get_state_history(config, filter=filter, before=before, limit=limit))
-        for snapshot in found:
-            yield snapshot
+        lineage: Line | None = None,
+    ) -> AsyncPaged[StateSnapshot]:
+        """Do as `get_state_history`, without blocking the event loop: `async for` it. What is wrong with the arguments
+        is raised by its first step."""
+
+        def opened() -> Paged[StateSnapshot]:
+            return self.get_state_history(config, filter=filter, before=before, limit=limit, lineage=lineage)
+
+        return AsyncPaged(opened, self._off_loop)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from stepwell.errors import CorruptRecordError, GraphChangedError, IncompatibleGraphError, MigrationError
 from stepwell.graph.types import ROOT, Send
@@ -40,6 +40,12 @@ log = logging.getLogger("stepwell.run")
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
+class Shapes(Protocol):
+    """What knows the shapes of graphs that wrote checkpoints: a `Reader`, or rows that were read with theirs."""
+
+    def shape(self, fingerprint: str) -> str | None: ...
+
+
 class Stored(NamedTuple):
     """The named parts of a checkpoint, as far as renaming and converting change them."""
 
@@ -52,7 +58,7 @@ class Stored(NamedTuple):
 
 
 def as_of_today(
-    reader: Reader, plan: Plan, row: CheckpointRow, opened: layout.Opened, values: dict[str, Any]
+    reader: Shapes, plan: Plan, row: CheckpointRow, opened: layout.Opened, values: dict[str, Any]
 ) -> Stored:
     """Return a checkpoint's parts under today's names, with the values of this version."""
     stored = Stored(values, layout.holds_of(opened, row.seq), opened.barriers, opened.deferred, opened.writers)
@@ -71,7 +77,7 @@ def migrates(plan: Plan, row: CheckpointRow) -> bool:
     return plan.changed.migrate is not None and row.version != plan.version
 
 
-def _renamed_nodes(reader: Reader, plan: Plan, row: CheckpointRow, stored: Stored) -> Stored:
+def _renamed_nodes(reader: Shapes, plan: Plan, row: CheckpointRow, stored: Stored) -> Stored:
     names = plan.changed.nodes
     barriers = dict(stored.barriers)
     if any(join not in plan.joins for join in barriers) and (shape := shape_of(reader, plan, row)) is not None:
@@ -145,7 +151,7 @@ def _renamed_return(plan: Plan, writes: Iterable[Any], routes: Iterable[Route]) 
 # -- judging ----------------------------------------------------------------------------------------------------------
 
 
-def shape_of(reader: Reader, plan: Plan, row: CheckpointRow) -> Shape | None:
+def shape_of(reader: Shapes, plan: Plan, row: CheckpointRow) -> Shape | None:
     """Return the shape of the graph that wrote a checkpoint; None where it is this graph's."""
     if row.fingerprint == plan.fingerprint:
         return None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from stepwell.codec import Codec
 from stepwell.errors import PendingWorkError
 from stepwell.plan.tables import Plan
-from stepwell.runtime.changes import as_of_today, rename_outcomes
+from stepwell.runtime.changes import Stored, as_of_today, rename_outcomes
 from stepwell.store import CheckpointRow, Reader, RecordRow, RunRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import initial_values
@@ -27,7 +27,7 @@ class Loaded(NamedTuple):
     opened: layout.Opened
     base: Base
     holds: dict[str, int]
-    records: list[RecordRow]
+    records: Sequence[RecordRow]
 
 
 def superseded(crashed: RunRow | None, run_id: str, now: int) -> RunRow | None:
@@ -61,8 +61,23 @@ def load(reader: Reader, codec: Codec, plan: Plan, row: CheckpointRow, run_id: s
     opened = layout.open_checkpoint(row.body, row_name(row))
     with layout.reading(row_name(row)):
         stored = as_of_today(reader, plan, row, opened, load_values(reader, codec, row, opened))
+    stored = stored._replace(values={**initial_values(plan), **stored.values})
+    return assemble(codec, plan, row, opened, stored, reader.records(row.thread_id, row.seq), run_id)
+
+
+def assemble(
+    codec: Codec,
+    plan: Plan,
+    row: CheckpointRow,
+    opened: layout.Opened,
+    stored: Stored,
+    records: Sequence[RecordRow],
+    run_id: str = "",
+) -> Loaded:
+    """Return the base checkpoint that these parts are."""
+    with layout.reading(row_name(row)):
         state = State(
-            values={**initial_values(plan), **stored.values},
+            values=stored.values,
             next=layout.decode_next(codec, opened.next),
             barriers={join: frozenset(arrived) for join, arrived in stored.barriers.items()},
             deferred=frozenset(stored.deferred),
@@ -72,7 +87,6 @@ def load(reader: Reader, codec: Codec, plan: Plan, row: CheckpointRow, run_id: s
         )
     identity = Identity(row.graph_id, row.version, row.thread_id, row.namespace, row.checkpoint_id)
     base = Base(state, identity, row.lineage, row.seq, row.digest)
-    records = reader.records(row.thread_id, row.seq)
     apply_records(codec, base, records, run_id)
     rename_outcomes(plan, base)
     return Loaded(row, opened, base, stored.holds, records)

@@ -1,4 +1,4 @@
-"""What `get_state` and `get_state_history` return: a checkpoint as a user reads it.
+"""What `get_state` and `get_state_history` return: a checkpoint as a user reads it. Reading the rows is `page.py`'s.
 
 Without a checkpoint id the finished tasks of the running superstep are applied to `values` and leave `next`; with one,
 the checkpoint is shown as it was committed.
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from stepwell.codec import Codec
 from stepwell.graph.types import Interrupt
 from stepwell.plan.tables import Plan
-from stepwell.runtime.loading import Loaded, asked_questions, load, row_name
+from stepwell.runtime.loading import Loaded, asked_questions
+from stepwell.runtime.page import Page
 from stepwell.runtime.stream_payloads import as_interrupt, state_of, visible_values
-from stepwell.store import CheckpointRow, HistoryQuery, Reader, RecordRow
-from stepwell.superstep import body as layout
+from stepwell.store import CheckpointRow
 from stepwell.superstep.decide import open_questions
 from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded, summary
 from stepwell.superstep.state import Base, Task
@@ -40,7 +40,10 @@ class PregelTask:
 
 @dataclass(frozen=True, slots=True)
 class StateSnapshot:
-    """A checkpoint. The first eight fields are LangGraph's and decide equality; the rest say more."""
+    """A checkpoint. The first eight fields are LangGraph's and decide equality; the rest say more.
+
+    In a history a part is decoded when it is looked at; one that cannot be read raises there, and the others are fine.
+    """
 
     values: Any
     next: tuple[str, ...]
@@ -60,6 +63,15 @@ class StateSnapshot:
     """Node → what it wrote in the superstep that made this checkpoint (a list where it ran more than once)."""
     joins: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
     """Joins that have seen some of their sources: join → those that arrived."""
+    _source: Any = field(default=None, repr=False, compare=False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Decode a part that nobody has looked at yet."""
+        if name not in _Source.PARTS:
+            raise AttributeError(f"a StateSnapshot has no {name!r}")
+        value = getattr(self._source, name)()
+        object.__setattr__(self, name, value)
+        return value
 
 
 def empty_snapshot(config: Mapping[str, Any]) -> StateSnapshot:
@@ -67,50 +79,14 @@ def empty_snapshot(config: Mapping[str, Any]) -> StateSnapshot:
     return StateSnapshot({}, (), config, None, None, None, ())
 
 
-def read_state(
-    reader: Reader, codec: Codec, plan: Plan, thread_id: str, namespace: str, checkpoint_id: str | None
-) -> StateSnapshot | None:
-    """Return the snapshot of a checkpoint, or of the thread's head; None where there is none."""
-    if checkpoint_id is not None:
-        row = reader.checkpoint(thread_id, namespace, checkpoint_id)
-    else:
-        row = reader.newest(thread_id, namespace)
-    return None if row is None else _snapshot(reader, codec, plan, row, live=checkpoint_id is None)
-
-
-def read_history(reader: Reader, codec: Codec, plan: Plan, query: HistoryQuery) -> list[StateSnapshot]:
-    """Return the checkpoints a query selects, newest first."""
-    return [_snapshot(reader, codec, plan, row, live=False) for row in reader.history(query)]
-
-
-def _snapshot(reader: Reader, codec: Codec, plan: Plan, row: CheckpointRow, live: bool) -> StateSnapshot:
-    loaded = load(reader, codec, plan, row)
-    base = loaded.base
-    values = visible_values(plan, base) if live else base.state.values
-    pending = [t for t, o in zip(base.tasks, base.outcomes, strict=True) if not (live and isinstance(o, Succeeded))]
-    tasks = _tasks(reader, codec, loaded, live)
-    return StateSnapshot(
-        values=state_of(plan, values),
-        next=tuple(task.node for task in pending),
-        config=config_of(row),
-        metadata=metadata_of(row),
-        created_at=datetime.fromtimestamp(row.created_at / 1e6, UTC).isoformat(),
-        parent_config=_parent_config(reader, row),
-        tasks=tasks,
-        interrupts=tuple(i for task in tasks for i in task.interrupts),
-        run_id=row.run_id or None,
-        lineage=row.lineage,
-        seq=row.seq,
-        digest=row.digest.hex(),
-        writes=_writes(reader, codec, loaded),
-        joins={join: tuple(sorted(arrived)) for join, arrived in base.state.barriers.items()},
-    )
-
-
 def config_of(row: CheckpointRow) -> dict[str, Any]:
     """Return the config that addresses a checkpoint."""
-    address = {"thread_id": row.thread_id, "checkpoint_ns": row.namespace, "checkpoint_id": row.checkpoint_id}
-    return {"configurable": address}
+    return config_at(row.thread_id, row.namespace, row.checkpoint_id)
+
+
+def config_at(thread_id: str, namespace: str, checkpoint_id: str) -> dict[str, Any]:
+    """Return the config of this address."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": checkpoint_id}}
 
 
 def metadata_of(row: CheckpointRow) -> dict[str, Any]:
@@ -119,16 +95,102 @@ def metadata_of(row: CheckpointRow) -> dict[str, Any]:
     return {**given, "source": row.source, "step": row.step, "parents": {}}
 
 
-def _parent_config(reader: Reader, row: CheckpointRow) -> dict[str, Any] | None:
-    if row.parent_seq is None:
-        return None
-    (parent,) = reader.checkpoints(row.thread_id, [row.parent_seq])
-    return config_of(parent)
+def created_at_of(row: CheckpointRow) -> str:
+    """Return when the checkpoint was made, as ISO text in UTC."""
+    return datetime.fromtimestamp(row.created_at / 1e6, UTC).isoformat()
 
 
-def _tasks(reader: Reader, codec: Codec, loaded: Loaded, live: bool) -> tuple[PregelTask, ...]:
+def snapshot_of(page: Page, codec: Codec, plan: Plan, row: CheckpointRow, live: bool = False) -> StateSnapshot:
+    """Return a checkpoint of a page as a user reads it. Each part is decoded when it is first looked at."""
+    snapshot = object.__new__(StateSnapshot)
+    object.__setattr__(snapshot, "_source", _Source(page, codec, plan, row, live))
+    return snapshot
+
+
+def complete(snapshot: StateSnapshot) -> StateSnapshot:
+    """Return the snapshot with every part decoded: what cannot be read is raised here."""
+    for name in _Source.PARTS:
+        getattr(snapshot, name)
+    return snapshot
+
+
+class _Source:
+    """Where the parts of one snapshot come from."""
+
+    __slots__ = ("_loaded", "codec", "live", "page", "plan", "row")
+
+    PARTS = frozenset(each.name for each in fields(StateSnapshot)) - {"_source"}
+
+    def __init__(self, page: Page, codec: Codec, plan: Plan, row: CheckpointRow, live: bool) -> None:
+        self.page, self.codec, self.plan, self.row, self.live = page, codec, plan, row, live
+        self._loaded: Loaded | None = None
+
+    def loaded(self) -> Loaded:
+        if self._loaded is None:
+            self._loaded = self.page.load(self.codec, self.plan, self.row)
+        return self._loaded
+
+    def values(self) -> Any:
+        if self.live:
+            return state_of(self.plan, visible_values(self.plan, self.loaded().base))
+        return state_of(self.plan, self.page.stored(self.codec, self.plan, self.row).values)
+
+    def next(self) -> tuple[str, ...]:
+        if not self.live:
+            return self.page.planned(self.row)
+        base = self.loaded().base
+        return tuple(t.node for t, o in zip(base.tasks, base.outcomes, strict=True) if not isinstance(o, Succeeded))
+
+    def config(self) -> dict[str, Any]:
+        return config_of(self.row)
+
+    def metadata(self) -> dict[str, Any]:
+        return metadata_of(self.row)
+
+    def created_at(self) -> str:
+        return created_at_of(self.row)
+
+    def parent_config(self) -> dict[str, Any] | None:
+        row = self.row
+        if row.parent_seq is None:
+            return None
+        return config_at(row.thread_id, row.namespace, self.page.ids[row.parent_seq])
+
+    def tasks(self) -> tuple[PregelTask, ...]:
+        return _tasks(self.page, self.codec, self.loaded(), self.live)
+
+    def interrupts(self) -> tuple[Interrupt, ...]:
+        if self.row.seq not in self.page.records:
+            return ()
+        return tuple(interrupt for task in self.tasks() for interrupt in task.interrupts)
+
+    def run_id(self) -> str | None:
+        return self.row.run_id or None
+
+    def lineage(self) -> int:
+        return self.row.lineage
+
+    def seq(self) -> int:
+        return self.row.seq
+
+    def digest(self) -> str:
+        return self.row.digest.hex()
+
+    def writes(self) -> dict[str, Any] | None:
+        return _writes(self.page, self.codec, self.row)
+
+    def joins(self) -> dict[str, tuple[str, ...]]:
+        barriers = self.loaded().base.state.barriers if self.plan.changed.nodes else self.page.barriers(self.row)
+        return {join: tuple(sorted(arrived)) for join, arrived in barriers.items()}
+
+
+def _tasks(page: Page, codec: Codec, loaded: Loaded, live: bool) -> tuple[PregelTask, ...]:
     base = loaded.base
-    merged = _merged_outcomes(reader, codec, loaded)
+    if not base.tasks:
+        return ()
+    merged = page.merged_writes(codec, loaded.row)
+    if not loaded.records:
+        return tuple([_planned(task, merged) for task in base.tasks])
     asked = asked_questions(codec, loaded)
     still_open = {question.interrupt_id for question in open_questions(base)}
     return tuple(
@@ -137,12 +199,19 @@ def _tasks(reader: Reader, codec: Codec, loaded: Loaded, live: bool) -> tuple[Pr
     )
 
 
+def _planned(task: Task, merged: Mapping[Any, Any]) -> PregelTask:
+    """Return a task on which nothing is recorded: it is planned, or the next checkpoint holds what it wrote."""
+    writes = merged.get((task.node, task.index))
+    return PregelTask(task.id, task.node, task.path, result=None if writes is None else (summary(writes) or {}))
+
+
 def _task(
     base: Base, index: int, task: Task, merged: Any, asked: Sequence[Question], live: bool, still_open: set[str]
 ) -> PregelTask:
-    outcome = base.outcomes[index] if base.outcomes[index] is not None else merged
-    done = isinstance(outcome, Succeeded) or isinstance(merged, Succeeded)
-    success = outcome if isinstance(outcome, Succeeded) else merged
+    outcome = base.outcomes[index]
+    if merged is None and isinstance(outcome, Succeeded):
+        merged = outcome.writes
+    done = merged is not None
     error = outcome.text if isinstance(outcome, Failed | Cancelled) and not done else None
     return PregelTask(
         id=task.id,
@@ -150,38 +219,12 @@ def _task(
         path=task.path,
         error=error,
         interrupts=tuple(as_interrupt(q) for q in asked if (done and not live) or q.interrupt_id in still_open),
-        result=(summary(success.writes) or {}) if done else None,
+        result=(summary(merged) or {}) if done else None,
     )
 
 
-def _merged_outcomes(reader: Reader, codec: Codec, loaded: Loaded) -> dict[tuple[str, int | None], Succeeded]:
-    """Return the outcomes that the next checkpoint of the lineage holds inline: of its tasks, or of an edit as them."""
-    child = reader.child(loaded.row.thread_id, loaded.row.seq, loaded.row.lineage)
-    if child is None:
-        return {}
-    opened = layout.open_checkpoint(child.body, row_name(child))
-    return {
-        (node, index): layout.decode_succeeded(codec, body, row_name(child))
-        for node, index, body in layout.inline_outcomes(opened)
-    }
-
-
-def _writes(reader: Reader, codec: Codec, loaded: Loaded) -> dict[str, Any] | None:
+def _writes(page: Page, codec: Codec, row: CheckpointRow) -> dict[str, Any] | None:
     by_node: dict[str, list[Any]] = {}
-    held = _referred(reader, loaded)
-    for entry in loaded.opened.outcomes:
-        if len(entry) == 5:
-            writes = layout.decode_writes(codec, entry[3])
-        else:
-            record = held[entry[3]]
-            writes = layout.decode_succeeded(codec, record.body, row_name(record)).writes
-        by_node.setdefault(entry[0], []).append(summary(writes))
+    for node, _, writes in page.own_writes(codec, row):
+        by_node.setdefault(node, []).append(summary(writes))
     return {node: made[0] if len(made) == 1 else made for node, made in by_node.items()} or None
-
-
-def _referred(reader: Reader, loaded: Loaded) -> dict[int, RecordRow]:
-    """Return the records that hold outcomes of this checkpoint, by seq."""
-    parent_seq = loaded.row.parent_seq
-    if parent_seq is None or all(len(entry) == 5 for entry in loaded.opened.outcomes):
-        return {}
-    return {record.seq: record for record in reader.records(loaded.row.thread_id, parent_seq)}

@@ -106,6 +106,11 @@ class HistoryQuery:
     thread_id: str
     namespace: str = ""
     before_seq: int | None = None
+    """List only what is older than this seq."""
+    since_seq: int | None = None
+    """List nothing older than this seq."""
+    line_from: int | None = None
+    """List this checkpoint and its ancestors, parent by parent, instead of the whole thread."""
     limit: int | None = None
     filter: Mapping[str, Any] | None = None
     """Equality on `source`, `step`, `run_id`, `lineage` or a top-level key of the metadata. Keys and values are
@@ -132,6 +137,22 @@ class Reader(Protocol):
 
     def checkpoint(self, thread_id: str, namespace: str, checkpoint_id: str) -> CheckpointRow | None: ...
 
+    def seq_of(self, thread_id: str, namespace: str, checkpoint_id: str) -> int | None:
+        """Return the seq of a checkpoint, without reading it: a cursor works on a damaged one too."""
+        ...
+
+    def id_of(self, thread_id: str, seq: int) -> str:
+        """Return the id of the checkpoint at a seq; a missing one is a `CorruptRecordError`."""
+        ...
+
+    def lineage_of(self, thread_id: str, seq: int) -> int | None:
+        """Return the lineage of the checkpoint at a seq, without reading it."""
+        ...
+
+    def newest_seq(self, thread_id: str, namespace: str) -> int | None:
+        """Return the seq of the newest checkpoint of a namespace, without reading it."""
+        ...
+
     def newest(self, thread_id: str, namespace: str, lineage: int | None = None) -> CheckpointRow | None:
         """Return the newest checkpoint by seq, of the lineage or of all. Checks the thread's head against the rows:
         a missing tail is a `CorruptRecordError`."""
@@ -155,6 +176,10 @@ class Reader(Protocol):
 
     def records(self, thread_id: str, base_seq: int) -> list[RecordRow]:
         """Return the records of a base in seq order; a gap in the ordinals is a `CorruptRecordError`."""
+        ...
+
+    def records_of(self, thread_id: str, base_seqs: Sequence[int]) -> dict[int, list[RecordRow]]:
+        """Return the records of several bases, as `records` does; bases without any are left out."""
         ...
 
     def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]: ...

@@ -190,10 +190,11 @@ def reading(record: str) -> Iterator[None]:
 def open_checkpoint(body: bytes, record: str) -> Opened:
     """Return the body's parts without decoding user values."""
     parts = _unpack(body, record, len(_CHECKPOINT_PARTS))
-    for part, kind in zip(parts, _CHECKPOINT_PARTS, strict=True):
-        _expect(type(part) is kind, record)
-    _expect(all(type(entry) is list and len(entry) == 2 for entry in parts[1].values()), record)
-    return Opened(*parts)
+    _expect(tuple(map(type, parts)) == _CHECKPOINT_PARTS, record)
+    for entry in parts[1].values():
+        if type(entry) is not list or len(entry) != 2:
+            _expect(False, record)
+    return Opened._make(parts)
 
 
 _CHECKPOINT_PARTS = (list, dict, list, dict, list, dict, list, list)

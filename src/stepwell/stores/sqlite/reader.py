@@ -63,6 +63,29 @@ class SqliteReader:
         where = {"thread_id": thread_id, "namespace": namespace, "checkpoint_id": checkpoint_id}
         return _first(self._rows("checkpoint", CHECKPOINTS, **where))
 
+    def seq_of(self, thread_id: str, namespace: str, checkpoint_id: str) -> int | None:
+        """Return the seq of a checkpoint, without reading it."""
+        where = {"thread_id": thread_id, "namespace": namespace, "checkpoint_id": checkpoint_id}
+        found = self._fetch("seq_of", CHECKPOINTS, where)
+        return found[0][0] if found else None
+
+    def id_of(self, thread_id: str, seq: int) -> str:
+        """Return the id of the checkpoint at a seq."""
+        found = self._fetch("id_of", CHECKPOINTS, {"thread_id": thread_id, "seq": seq})
+        if not found:
+            raise corrupt("checkpoints", thread_id, seq, "it is missing")
+        return str(found[0][0])
+
+    def lineage_of(self, thread_id: str, seq: int) -> int | None:
+        """Return the lineage of the checkpoint at a seq, without reading it."""
+        found = self._fetch("lineage_of", CHECKPOINTS, {"thread_id": thread_id, "seq": seq})
+        return found[0][0] if found else None
+
+    def newest_seq(self, thread_id: str, namespace: str) -> int | None:
+        """Return the seq of the newest checkpoint of a namespace, without reading it."""
+        found = self._fetch("newest_place", CHECKPOINTS, {"thread_id": thread_id, "namespace": namespace})
+        return found[0][0] if found else None
+
     def newest(self, thread_id: str, namespace: str, lineage: int | None = None) -> CheckpointRow | None:
         """Return the newest checkpoint of a namespace, after checking that the thread's tail is there."""
         self._check_head(thread_id)
@@ -111,13 +134,14 @@ class SqliteReader:
 
     def records(self, thread_id: str, base_seq: int) -> list[RecordRow]:
         """Return the records of a base, in seq order, without gaps."""
-        found = self._rows("records", RECORDS, thread_id=thread_id, base_seq=base_seq)
-        for ordinal, row in enumerate(found):
-            if row.ordinal != ordinal:
-                raise corrupt(
-                    "records", thread_id, row.seq, f"record {ordinal} of base {base_seq} is missing before it"
-                )
-        return found
+        return _without_gaps(self._rows("records", RECORDS, thread_id=thread_id, base_seq=base_seq))
+
+    def records_of(self, thread_id: str, base_seqs: Sequence[int]) -> dict[int, list[RecordRow]]:
+        """Return the records of several bases; bases without any are left out."""
+        found: dict[int, list[RecordRow]] = {}
+        for row in self._rows("records_of", RECORDS, thread_id=thread_id, base_seqs=json.dumps(list(base_seqs))):
+            found.setdefault(row.base_seq, []).append(row)
+        return {base_seq: _without_gaps(rows) for base_seq, rows in found.items()}
 
     def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]:
         """Return the thread's records of one kind, in seq order."""
@@ -131,15 +155,16 @@ class SqliteReader:
 
     def history(self, query: HistoryQuery) -> list[CheckpointRow]:
         """Return checkpoints, newest first."""
-        return self._rows(
-            "history",
-            CHECKPOINTS,
-            thread_id=query.thread_id,
-            namespace=query.namespace,
-            before_seq=query.before_seq,
-            max_rows=_bound(query.limit),
-            filter=filter_text(query.filter),
-        )
+        where: dict[str, Any] = {
+            "thread_id": query.thread_id,
+            "namespace": query.namespace,
+            "before_seq": query.before_seq,
+            "max_rows": _bound(query.limit),
+            "filter": filter_text(query.filter),
+        }
+        if query.line_from is not None:
+            return self._rows("line", CHECKPOINTS, **where, line_from=query.line_from)
+        return self._rows("history", CHECKPOINTS, **where, since_seq=query.since_seq)
 
     def run(self, run_id: str) -> RunRow | None:
         """Return the run."""
@@ -197,7 +222,7 @@ class SqliteReader:
             raise corrupt("threads", thread_id, head_seq, "lost tail: the last row committed is missing or another")
 
     def _rows(self, name: str, table: Table[Row], **where: Any) -> list[Row]:
-        return [table.verified(columns) for columns in self._fetch(name, table, where)]
+        return table.all_verified(self._fetch(name, table, where))
 
     def _fetch(self, name: str, table: Table[Any], where: Mapping[str, Any]) -> list[Any]:
         thread_id = where.get("thread_id", where.get("run_id", ""))
@@ -215,6 +240,14 @@ class SqliteReader:
 
 def _first(rows: list[Row]) -> Row | None:
     return rows[0] if rows else None
+
+
+def _without_gaps(rows: list[RecordRow]) -> list[RecordRow]:
+    for ordinal, row in enumerate(rows):
+        if row.ordinal != ordinal:
+            reason = f"record {ordinal} of base {row.base_seq} is missing before it"
+            raise corrupt("records", row.thread_id, row.seq, reason)
+    return rows
 
 
 def _bound(limit: int | None) -> int:

@@ -39,9 +39,24 @@ class Table(Generic[Row]):
 
     def verified(self, columns: Sequence[Any]) -> Row:
         """Return the row these columns are, or raise where the digest says they are not."""
-        if not self.matches(columns):
-            raise self.corrupt(columns, NOT_ITS_DIGEST)
-        return self.make(columns)
+        return self.all_verified((columns,))[0]
+
+    def all_verified(self, found: Sequence[Sequence[Any]]) -> list[Row]:
+        """Return the rows that these are, or raise for the first one whose digest says it is not."""
+        tag, make, wrong = self.tag, self.make, None
+        rows = []
+        try:
+            for columns in found:
+                wrong = columns
+                if digest_of(tag, columns[:-1]) != columns[-1]:
+                    break
+                rows.append(make(columns))
+            else:
+                return rows
+        except (TypeError, ValueError):
+            pass  # a value of a type that no row was ever sealed with
+        assert wrong is not None
+        raise self.corrupt(wrong, NOT_ITS_DIGEST)
 
     def matches(self, columns: Sequence[Any]) -> bool:
         """Tell whether the last column is the digest of the others."""

@@ -1,0 +1,185 @@
+"""Checkpoints with everything their snapshots refer to, gathered in a fixed number of reads however many they are.
+
+A snapshot needs more than its row: the rows that hold its unchanged channels, the records on it, its parent's id, and
+the next checkpoint of its lineage, which says what its tasks came to. The rule: what is read is what is shown, never
+the length of the thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from stepwell.codec import Codec, is_scalar
+from stepwell.errors import CorruptRecordError
+from stepwell.graph.types import MISSING
+from stepwell.plan.tables import Plan
+from stepwell.runtime.changes import Stored, as_of_today
+from stepwell.runtime.loading import Loaded, assemble, row_name
+from stepwell.runtime.unreadable import LenientCodec
+from stepwell.store import CheckpointRow, Reader, RecordRow
+from stepwell.superstep import body as layout
+from stepwell.superstep.begin import initial_values
+from stepwell.superstep.outcome import Write
+
+NodeWrites = tuple[str, int | None, tuple[Write, ...]]
+
+
+class Page:
+    """Some checkpoints of one thread and namespace.
+
+    `later` are checkpoints read before, to find successors among; where `whole` is true, all there are have been.
+    """
+
+    __slots__ = ("_holders", "_scalars", "_shapes", "_successors", "_writes", "ids", "records")
+
+    def __init__(
+        self,
+        reader: Reader,
+        rows: Sequence[CheckpointRow],
+        *,
+        later: Iterable[CheckpointRow] = (),
+        whole: bool = False,
+    ) -> None:
+        self._holders: dict[int, layout.Opened] = {}
+        self._scalars: dict[tuple[str, int], Any] = {}
+        self._writes: dict[int, list[NodeWrites]] = {}
+        self.ids: dict[int, str] = {}
+        """Checkpoint ids of the rows and of their parents, by seq."""
+        self.records: dict[int, list[RecordRow]] = {}
+        self._shapes: dict[str, str | None] = {}
+        self._successors: dict[tuple[int | None, int], CheckpointRow] = {(row[5], row[2]): row for row in later}
+        """By seq of the parent, and lineage."""
+        if rows:
+            self._gather(reader, rows, whole)
+
+    def _gather(self, reader: Reader, rows: Sequence[CheckpointRow], whole: bool) -> None:
+        thread_id, needed = rows[0].thread_id, set[int]()
+        for row in rows:
+            seq = row.seq
+            self.ids[seq] = row.checkpoint_id
+            self._successors[row.parent_seq, row.lineage] = row
+            opened = self._holders[seq] = _opened(row)
+            for kind, distance in opened.channels.values():
+                if kind == layout.DISTANCE:
+                    needed.add(seq - distance)
+        needed -= self._holders.keys()
+        for other in reader.checkpoints(thread_id, sorted(needed)) if needed else ():
+            self._holders[other.seq] = _opened(other)
+            self.ids[other.seq] = other.checkpoint_id
+        bases = {row.seq for row in rows}
+        for row in rows:
+            parent = row.parent_seq
+            if parent is not None and parent not in bases:
+                bases.add(parent)
+                if parent not in self.ids:
+                    self.ids[parent] = reader.id_of(thread_id, parent)
+            if not whole and (row.seq, row.lineage) not in self._successors:
+                self._find_successor(reader, row)
+        self.records = reader.records_of(thread_id, sorted(bases))
+        self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in {row.fingerprint for row in rows}}
+
+    def shape(self, fingerprint: str) -> str | None:
+        """Return the stored shape of the graph that wrote one of the rows."""
+        return self._shapes.get(fingerprint)
+
+    def _find_successor(self, reader: Reader, row: CheckpointRow) -> None:
+        if reader.head_seq(row.thread_id, row.namespace, row.lineage) == row.seq:
+            return
+        try:
+            child = reader.child(row.thread_id, row.seq, row.lineage)
+        except CorruptRecordError:
+            return  # it is found when it is read itself; what comes before it stays readable
+        if child is not None:
+            self._successors[row.seq, row.lineage] = child
+            self._holders.setdefault(child.seq, _opened(child))
+
+    def barriers(self, row: CheckpointRow) -> Mapping[str, Sequence[str]]:
+        """Return the sources that arrived at each join, under the names they were recorded by."""
+        return self._holders[row.seq].barriers
+
+    def planned(self, row: CheckpointRow) -> tuple[str, ...]:
+        """Return the nodes that are next, in listing order."""
+        return tuple([entry[0] for entry in self._holders[row.seq].next])
+
+    def load(self, codec: Codec, plan: Plan, row: CheckpointRow) -> Loaded:
+        """Return a row with its values and what is recorded on it."""
+        stored, records = self.stored(codec, plan, row), self.records.get(row.seq, ())
+        return assemble(codec, plan, row, self._holders[row.seq], stored, records)
+
+    def stored(self, codec: Codec, plan: Plan, row: CheckpointRow) -> Stored:
+        """Return a row's parts under today's names, with every channel's value."""
+        opened, changed = self._holders[row.seq], plan.changed
+        if not (changed.nodes or changed.channels or changed.migrate):
+            values = self._values(codec, plan, row)
+            return Stored(values, layout.holds_of(opened, row.seq), opened.barriers, opened.deferred, opened.writers)
+        found = {key: self._value(codec, row, key) for key in opened.channels}
+        stored = as_of_today(self, plan, row, opened, found)
+        return stored._replace(values={**initial_values(plan), **stored.values})
+
+    def _values(self, codec: Codec, plan: Plan, row: CheckpointRow) -> dict[str, Any]:
+        """Return every channel's value, decoded anew for each checkpoint unless nobody could change it."""
+        values: dict[str, Any] = {}
+        scalars, seq, stored = self._scalars, row.seq, self._holders[row.seq].channels
+        for key, channel in plan.channels.items():
+            entry = stored.get(key)
+            if entry is None:
+                value = channel.initial()
+                if value is not MISSING:
+                    values[key] = value
+                continue
+            held = seq - entry[1] if entry[0] == layout.DISTANCE else seq
+            if (key, held) in scalars:
+                values[key] = scalars[key, held]
+                continue
+            value = values[key] = self._value(codec, row, key)
+            if is_scalar(value):
+                scalars[key, held] = value
+        return values
+
+    def _value(self, codec: Codec, row: CheckpointRow, key: str) -> Any:
+        kind, payload = self._holders[row.seq].channels[key]
+        held = row.seq - payload if kind == layout.DISTANCE else row.seq
+        return codec.loads(layout.value_bytes(self._holders[held], key, row_name(row)), key)
+
+    def own_writes(self, codec: Codec, row: CheckpointRow) -> list[NodeWrites]:
+        """Return what the superstep that made this checkpoint wrote, task by task."""
+        found = self._writes.get(row.seq)
+        if found is None:
+            found = self._writes[row.seq] = self._decoded(codec, row)
+        elif not all(is_scalar(value) for _, _, writes in found for _, value in writes):
+            found = self._decoded(codec, row)
+        return found
+
+    def merged_writes(self, codec: Codec, row: CheckpointRow) -> Mapping[tuple[str, int | None], tuple[Write, ...]]:
+        """Return what the next checkpoint of the lineage was made of: outcomes of tasks, or an edit as one of them."""
+        child = self._successors.get((row.seq, row.lineage))
+        if child is None:
+            return {}
+        return {(node, index): writes for node, index, writes in self.own_writes(codec, child)}
+
+    def _decoded(self, codec: Codec, row: CheckpointRow) -> list[NodeWrites]:
+        opened = self._holders.get(row.seq)
+        if opened is None:
+            opened = self._holders[row.seq] = _opened(row)
+        name = row_name(row)
+        codec = LenientCodec(codec)  # for looking only: values that are gone on with are read strictly
+        recorded = {record.seq: record for record in self.records.get(row.parent_seq or 0, ())}
+        found: list[NodeWrites] = []
+        for entry in opened.outcomes:
+            if len(entry) == 5:
+                writes = layout.decode_writes(codec, entry[3])
+            elif entry[3] in recorded:
+                record = recorded[entry[3]]
+                writes = layout.decode_succeeded(codec, record.body, row_name(record)).writes
+            else:
+                raise CorruptRecordError(record=name, reason=f"it refers to record {entry[3]}, which is missing")
+            found.append((entry[0], entry[1], writes))
+        return found
+
+
+def _opened(row: CheckpointRow) -> layout.Opened:
+    try:
+        return layout.open_checkpoint(row.body, "")
+    except CorruptRecordError:
+        return layout.open_checkpoint(row.body, row_name(row))  # the name costs as much as opening: only now
