@@ -12,6 +12,7 @@ from stepwell import (
     START,
     InvalidConfigError,
     Runtime,
+    ServerInfo,
     SqliteSaver,
     StateGraph,
     StreamWriter,
@@ -98,6 +99,44 @@ def test_the_runtime_says_where_a_node_stands(call: Call, saver: SqliteSaver) ->
     assert info.checkpoint_id == before.config["configurable"]["checkpoint_id"]
     assert info.task_id == before.tasks[0].id
     assert after.run_id == "run-1"
+
+
+def test_a_node_can_pass_its_config_on_to_another_graph(call: Call) -> None:
+    inner = chain(("inner", note("inner"))).compile()
+
+    def outer(state: Log, config: RunnableConfig) -> Any:
+        return inner.invoke({}, config)
+
+    assert call(chain(("outer", outer)).compile(), {}, {"tags": ["x"]}) == {"log": ["inner"]}
+
+
+@pytest.mark.parametrize(
+    ("configurable", "seen"),
+    [
+        ({}, None),
+        ({"assistant_id": "a", "graph_id": "g"}, ServerInfo("a", "g")),
+        ({"graph_id": "g", "langgraph_auth_user": {"identity": "ada"}}, ServerInfo("", "g", {"identity": "ada"})),
+    ],
+)
+def test_the_runtime_says_what_a_server_runs_and_for_whom(
+    configurable: Any, seen: ServerInfo | None, call: Call
+) -> None:
+    found: list[ServerInfo | None] = []
+
+    def look(state: Log, runtime: Runtime[Any]) -> None:
+        found.append(runtime.server_info)
+
+    call(chain(("look", look)).compile(), {}, {"configurable": configurable})
+    assert found == [seen]
+
+
+def test_a_runtime_can_be_copied_with_other_fields() -> None:
+    runtime = Runtime(context={"lang": "en"}, previous=1)
+    assert runtime.override(context="other") == Runtime(context="other", previous=1)
+    assert runtime.merge(Runtime(store="items")) == Runtime(context={"lang": "en"}, store="items", previous=1)
+    assert runtime.merge(Runtime(context={"lang": "de"})).context == {"lang": "de"}
+    with pytest.raises(TypeError):
+        runtime.override(colour="red")
 
 
 def test_the_writer_and_the_store_are_given_where_asked_for(saver: SqliteSaver) -> None:

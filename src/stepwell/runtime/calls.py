@@ -16,7 +16,7 @@ from stepwell.graph import retry_rules
 from stepwell.graph.policies import RetryPolicy
 from stepwell.graph.types import MISSING
 from stepwell.plan.tables import BranchPlan, Callee, NodePlan
-from stepwell.runtime.scope import ExecutionInfo, MessageWriter, Runtime, Scope, StreamWriter, ignore
+from stepwell.runtime.scope import ExecutionInfo, MessageWriter, Runtime, Scope, StreamWriter, ignore, server_of
 from stepwell.runtime.stream_messages import enter_config
 from stepwell.superstep.begin import start_outcome
 from stepwell.superstep.merge import branch_targets, view
@@ -214,7 +214,8 @@ class TaskRun:
             node_attempt=self.attempt,
             node_first_attempt_time=self.first_at / 1e6,
         )
-        return Runtime(run.context, run.item_store, self._writer(), None, info, self._message_writer())
+        server = server_of(run.config.given.get("configurable") or {})
+        return Runtime(run.context, run.item_store, self._writer(), None, info, self._message_writer(), server)
 
     def _writer(self) -> StreamWriter:
         stream = self.run.stream

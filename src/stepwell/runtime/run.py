@@ -167,10 +167,10 @@ class Run:
         inner = {
             **(given.get("configurable") or {}),
             "checkpoint_ns": base.identity.namespace,
-            "checkpoint_id": base.checkpoint_id,
         }
-        if self.config.thread_id is not None:
+        if self.config.thread_id is not None:  # without a thread there is nothing that a checkpoint id addresses
             inner["thread_id"] = self.config.thread_id
+            inner["checkpoint_id"] = base.checkpoint_id
         filled = {"recursion_limit": self.config.recursion_limit, "tags": [], "callbacks": None, **given}
         if self.stream is not None and self.stream.messages is not None:
             filled["callbacks"] = self.stream.messages.with_handler(filled["callbacks"])

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 from stepwell.errors import GraphInterrupt
@@ -51,6 +51,23 @@ class ExecutionInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """Which deployed graph a server runs, and for whom: what the caller's configurable says of it."""
+
+    assistant_id: str
+    graph_id: str
+    user: Any = None
+
+
+def server_of(configurable: Mapping[str, Any]) -> ServerInfo | None:
+    """Return what a server has put into configurable; None where none has."""
+    assistant, graph = configurable.get("assistant_id"), configurable.get("graph_id")
+    if not (assistant or graph):
+        return None
+    return ServerInfo(str(assistant or ""), str(graph or ""), configurable.get("langgraph_auth_user"))
+
+
+@dataclass(frozen=True, slots=True)
 class Runtime(Generic[Context]):
     """What a node gets as `runtime`."""
 
@@ -63,6 +80,18 @@ class Runtime(Generic[Context]):
     stream_message: MessageWriter = ignore
     """Sends a message, or a piece of one, to the stream mode "messages", with metadata of its own beside the task's.
     A message with an `id` is not shown again when the node returns it. StreamClosedError once the stream has ended."""
+    server_info: ServerInfo | None = None
+
+    def override(self, **fields: Any) -> Runtime[Context]:
+        """Return a copy with these fields in place of its own. TypeError for one that there is not."""
+        return replace(self, **fields)
+
+    def merge(self, other: Runtime[Context]) -> Runtime[Context]:
+        """Return a copy with every field that `other` was given in place of its own."""
+        given = {field.name: getattr(other, field.name) for field in fields(other)}
+        return replace(
+            self, **{name: value for name, value in given.items() if value is not None and value is not ignore}
+        )
 
 
 class Owner(Protocol):
