@@ -1,5 +1,6 @@
 """Beginning: an input plans START, a command from outside adds to what is planned, a return value becomes writes."""
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from stepwell.errors import InvalidUpdateError
+from stepwell.errors import InvalidUpdateError, ParentCommand
 from stepwell.graph.messages import MessagesState
 from stepwell.graph.types import END, MISSING, START, Command, Send
 from stepwell.plan.tables import Plan
@@ -178,8 +179,13 @@ def test_jumps_add_to_static_edges_and_come_first() -> None:
 
 
 def test_a_command_for_a_parent_graph_is_refused_where_there_is_none() -> None:
-    with pytest.raises(InvalidUpdateError, match="no parent graph"):
-        goto_of(Command(graph=Command.PARENT, goto="a"))
+    command = Command(graph=Command.PARENT, goto="a")
+    with pytest.raises(InvalidUpdateError, match="no parent graph") as raised:
+        goto_of(command)
+    assert isinstance(raised.value, ParentCommand)
+    assert raised.value.args == (command,), "where LangGraph's users look for it"
+    copied = pickle.loads(pickle.dumps(raised.value))
+    assert (copied.args, str(copied)) == (raised.value.args, str(raised.value))
 
 
 def test_invented_message_ids_come_from_the_task_and_the_place() -> None:

@@ -132,7 +132,7 @@ def test_the_runtime_says_what_a_server_runs_and_for_whom(
 
 def test_a_runtime_can_be_copied_with_other_fields() -> None:
     runtime = Runtime(context={"lang": "en"}, previous=1)
-    assert runtime.override(context="other") == Runtime(context="other", previous=1)
+    assert runtime.override(previous=2) == Runtime(context={"lang": "en"}, previous=2)
     assert runtime.merge(Runtime(store="items")) == Runtime(context={"lang": "en"}, store="items", previous=1)
     assert runtime.merge(Runtime(context={"lang": "de"})).context == {"lang": "de"}
     with pytest.raises(TypeError):

@@ -46,6 +46,7 @@ STATUS_OF: Final = {
     "empty_input": USAGE,
     "invalid_config": USAGE,
     "invalid_update": USAGE,
+    "no_parent_graph": USAGE,
     "nothing_to_retry": USAGE,
     "thread_exists": USAGE,
     "pending_work": USAGE,

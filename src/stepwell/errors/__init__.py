@@ -11,6 +11,7 @@
     │   ├── AmbiguousAnswerError (also a RuntimeError)
     │   ├── UnknownInterruptError      · InterruptAnsweredError
     │   └── UnknownTaskError           · NoCheckpointerError
+    │                                · ParentCommand
     ├── RunError                       a run could not go on; its thread can be resumed
     │   ├── GraphRecursionError        · NodeTimeoutError · NodeCancelledError · MergeError
     │   ├── StateValidationError       · PoisonedRunError · NestedInterruptError · StreamClosedError
@@ -34,7 +35,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from stepwell.errors.root import Known, StepwellError as StepwellError
+from stepwell.errors.root import Known, StepwellError as StepwellError, rebuild
 
 # -- the graph as written ---------------------------------------------------------------------------------------------
 
@@ -115,6 +116,23 @@ class InvalidUpdateError(UsageError):
     """The update is not valid: {reason}"""
 
     code = "invalid_update"
+
+
+class ParentCommand(InvalidUpdateError):
+    """There is no parent graph that could carry out {command}: it came from a graph that nothing else runs."""
+
+    code = "no_parent_graph"
+
+    def __init__(self, message: str | None = None, /, **fields: Any) -> None:
+        super().__init__(message, **fields)
+        self._message = self.args[0]
+        self.args = (fields["command"],)  # LangGraph's name, and where its users look for the command
+
+    def __str__(self) -> str:
+        return str(self._message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuild, (type(self), self._message, self._fields)
 
 
 class NothingToRetryError(UsageError):

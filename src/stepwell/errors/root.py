@@ -24,7 +24,7 @@ class StepwellError(Exception):
         return dict(self._fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.args[0], self._fields)
+        return rebuild, (type(self), self.args[0], self._fields)
 
 
 class Known(dict[str, Any]):
@@ -34,5 +34,6 @@ class Known(dict[str, Any]):
         return "?"
 
 
-def _rebuild(kind: type[StepwellError], message: str, fields: dict[str, Any]) -> StepwellError:
+def rebuild(kind: type[StepwellError], message: str, fields: dict[str, Any]) -> StepwellError:
+    """Make an error anew, as a pickle asks for it."""
     return kind(message, **fields)

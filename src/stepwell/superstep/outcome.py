@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from stepwell.errors import InvalidUpdateError
+from stepwell.errors import InvalidUpdateError, ParentCommand
 from stepwell.graph.types import END, Command, Send
 from stepwell.graph.updates import items_of
 from stepwell.ids import structural_hash
@@ -145,7 +145,7 @@ def _is_pair(pair: Any) -> bool:
 def goto_of(command: Command[Any]) -> list[Route]:
     """Return a command's jumps. A jump to END leads nowhere, and is a jump all the same."""
     if command.graph is not None:
-        raise InvalidUpdateError("There is no parent graph", reason="Command(graph=...) outside a subgraph")
+        raise ParentCommand(command=command, reason="Command(graph=...) outside a subgraph")
     goto = command.goto
     targets = [goto] if isinstance(goto, str | Send) else list(goto)
     return [target if isinstance(target, Send) else str(target) for target in targets]
