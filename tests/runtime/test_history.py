@@ -37,9 +37,9 @@ def at(graph: CompiledGraph, step: int) -> StateSnapshot:
 @pytest.fixture
 def graph(saver: SqliteSaver) -> CompiledGraph:
     """A thread of 26 checkpoints: the input, START and 24 letters."""
-    graph = letters("abcdefghijklmnopqrstuvwx").compile(checkpointer=saver)
-    graph.invoke({}, thread())
-    return graph
+    made: CompiledGraph = letters("abcdefghijklmnopqrstuvwx").compile(checkpointer=saver)
+    made.invoke({}, thread())
+    return made
 
 
 @pytest.fixture
