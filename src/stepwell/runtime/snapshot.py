@@ -139,7 +139,8 @@ class _Source:
         if not self.live:
             return self.page.planned(self.row)
         base = self.loaded().base
-        return tuple(t.node for t, o in zip(base.tasks, base.outcomes, strict=True) if not isinstance(o, Succeeded))
+        left = [t.node for t, o in zip(base.tasks, base.outcomes, strict=True) if not isinstance(o, Succeeded)]
+        return tuple(left or (task.node for task in base.tasks))  # all done and not merged yet is not finished
 
     def config(self) -> dict[str, Any]:
         return config_of(self.row)
