@@ -40,7 +40,7 @@ class SystemClock:
         return time.monotonic()
 
     def boottime(self) -> float:
-        return _boottime()
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if _BOOT_ID else time.time()
 
     def boot_id(self) -> str:
         return _BOOT_ID
@@ -54,9 +54,3 @@ def _read_boot_id() -> str:
 
 
 _BOOT_ID = _read_boot_id()
-
-
-def _boottime() -> float:
-    if _BOOT_ID:
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.time()

@@ -32,6 +32,8 @@ class Codec:
     """
 
     def __init__(self, registry: Registry, on_unknown_type: Callable[[str, Any], Any] | None = None) -> None:
+        import ormsgpack
+
         from stepwell.codec.decode import Decoder
         from stepwell.codec.encode import Encoder
 
@@ -40,17 +42,25 @@ class Codec:
         self._encoder = Encoder(registry, self._decoder.reload)
         self._orderer = Encoder(registry, self._decoder.reload, ordered=True)
         self._pack = self._encoder.pack
+        self._plain = ormsgpack.packb
         self._unpack = self._decoder.unpack
 
     def dumps(self, value: Any, path: str = "") -> bytes:
         """Return `value` as bytes. Raises `UnserializableValueError` naming the path of what cannot be stored."""
         try:
-            data = self._pack(value)
+            data = self._plain(value) if type(value) in _IMMUTABLE else self._pack(value)
+        except Exception:
+            data = self._packed_slowly(value, path)
+        return data + (len(data) << 8 | FORMAT).to_bytes(_TRAILER, "big")
+
+    def _packed_slowly(self, value: Any, path: str) -> bytes:
+        """Pack what a plain call refuses (a large int, a lone surrogate), or say what cannot be stored, and where."""
+        try:
+            return self._pack(value)
         except Exception as error:
             from stepwell.codec.faults import write_error
 
             raise write_error(self._encoder, value, path, error) from error
-        return data + (len(data) << 8 | FORMAT).to_bytes(_TRAILER, "big")
 
     def loads(self, data: bytes, path: str = "") -> Any:
         """Return the value `dumps` was given.

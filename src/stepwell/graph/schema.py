@@ -54,7 +54,7 @@ class Schema:
 
         `managed` gives the managed values by state key.
         """
-        return self._present(values, managed)
+        return dict(values) if self.whole and not managed else self._present(values, managed)
 
     def validate(self, base: Mapping[str, Any], key: str, value: Any) -> Any:
         """Return `value` as the field `key` of a state with the values `base` would hold it."""

@@ -47,6 +47,7 @@ def compile_plan(
     nodes = {spec.name: _node(builder, spec, schemas, joins) for spec in builder.nodes.values()}
     start = _start(builder, schemas)
     shape = shape_of((start, *nodes.values()), joins.values(), builder.channels, builder.managed)
+    plain = not (schemas[builder.state_schema].validates or any(c.settles for c in builder.channels.values()))
     return Plan(
         graph_id=name or schemas[builder.state_schema].name,
         version=version,
@@ -68,6 +69,7 @@ def compile_plan(
         shape=shape,
         drawn=outline(builder, before, after),
         changed=changed(aliases, migrate, on_change, version, builder.nodes, builder.channels),
+        replaced=frozenset(key for key, channel in builder.channels.items() if plain and channel.single),
     )
 
 

@@ -119,6 +119,8 @@ class Plan:
     """Channels whose `settle` must be asked after a superstep that did not write them."""
     inventive: frozenset[str] = frozenset()
     """Channels whose writes may need ids made up (`Channel.invents_ids`)."""
+    replaced: frozenset[str] = frozenset()
+    """Channels whose one write a superstep is their next value, in a state where nothing else happens to a write."""
     shape: str = ""
     """What the fingerprint is the hash of (`plan.fingerprint`)."""
     drawn: Outline = ((), ())

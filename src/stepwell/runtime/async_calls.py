@@ -5,47 +5,58 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Generator
-from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 from stepwell.runtime.ports import background_loop, done
-from stepwell.runtime.requests import Done, Raised
+from stepwell.runtime.requests import Done, Raised, Started
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import Call
 
 
-@types.coroutine
-def in_context(call: Call, suspended: Callable[[], None] | None = None) -> Generator[Any, Any, Any]:
-    """Drive an async call inside its own context, within the asyncio task that awaits this.
-
-    A call that never waits costs no turn of the loop. `suspended` is told the first time it does wait.
-    """
-    coroutine = call.coroutine()
-    context: Context = call.context
+def start(call: Call) -> Any:
+    """Run an async call up to where it first waits: return its value, `Raised`, or `Started` where it does wait."""
+    context = call.context()
     run = context.run
-    step, value = coroutine.send, None
+    try:
+        coroutine = run(call.begin)
+    except BaseException as error:
+        return Raised(error)
+    try:
+        return Started(coroutine, run(coroutine.send, None), context)
+    except StopIteration as done:
+        return done.value
+    except BaseException as error:
+        return Raised(error)
+
+
+@types.coroutine
+def follow(started: Started) -> Generator[Any, Any, Any]:
+    """Drive a started call to its end inside its own context, within the asyncio task that awaits this."""
+    coroutine, waiting, context = started
+    run = context.run
     try:
         while True:
-            waiting = run(step, value)
-            if suspended is not None:
-                suspended()
-                suspended = None
+            step, value = coroutine.send, None
             try:
                 value = yield waiting
-                step = coroutine.send
             except GeneratorExit:
                 run(coroutine.close)
                 raise
             except BaseException as error:
                 step, value = coroutine.throw, error
+            waiting = run(step, value)
     except StopIteration as done:
         return done.value
 
 
-async def _perform(call: Call) -> Any:
+async def perform_async(call: Call) -> Any:
+    """Run an async call to its end; return its value or `Raised`."""
+    result = start(call)
+    if type(result) is not Started:
+        return result
     try:
-        return await in_context(call)
+        return await follow(result)
     except BaseException as error:
         return Raised(error)
 
@@ -54,7 +65,7 @@ def run_on_background_loop(call: Call) -> Any:
     """Run an async call on the process's own loop and wait for it; return its value or `Raised`."""
     import asyncio
 
-    future = asyncio.run_coroutine_threadsafe(_perform(call), background_loop.get())
+    future = asyncio.run_coroutine_threadsafe(perform_async(call), background_loop.get())
     try:
         return future.result()
     except BaseException:
@@ -67,6 +78,6 @@ def start_on_background_loop(call: Call, post: Callable[[Done], None]) -> Callab
     import asyncio
 
     async def work() -> None:
-        post(done(call, await _perform(call)))
+        post(done(call, await perform_async(call)))
 
     return asyncio.run_coroutine_threadsafe(work(), background_loop.get()).cancel

@@ -13,15 +13,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stepwell.runtime.async_calls import in_context
+from stepwell.runtime.async_calls import follow, start
 from stepwell.runtime.ports import done, on_thread, pool
-from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Enqueue, Mail, Perform, Raised, Settle, Sleep, Write
+from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Mail, Perform, Raised, Settle, Sleep, Started, Write
 from stepwell.runtime.stream import Halted
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import Call
     from stepwell.runtime.run import Run
-    from stepwell.store import Store
+    from stepwell.store import Commit, Store
 
 Result = TypeVar("Result")
 BUSY_SECONDS = 0.002
@@ -40,6 +40,7 @@ class AsyncPort:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self._direct = run.stream is None  # a consumer is handed what there is before anything goes on
         self._loop = asyncio.get_running_loop()
         self._mail: list[Done] = []
         self._news = False
@@ -51,6 +52,27 @@ class AsyncPort:
         self._cancelled: list[asyncio.Task[None]] = []
 
     # -- the run's side ----------------------------------------------------------------------------------------------
+
+    def perform(self, call: Call) -> Any:
+        if self._direct and call.callee.is_async:
+            result = start(call)
+            return Perform(call, result) if type(result) is Started else call.owner.take(result)
+        return Perform(call)
+
+    def write(self, commit: Commit) -> Write | None:
+        assert self.run.store is not None
+        if self.run.store.blocking or not self._direct:
+            return Write(commit)
+        self.run.store.commit(commit)
+        return None
+
+    def enqueue(self, commit: Commit) -> Future[None] | None:
+        store = self.run.store
+        assert store is not None
+        if store.blocking:
+            return store.queue(commit)
+        store.commit(commit)
+        return None
 
     def launch(self, call: Call) -> None:
         if call.is_async:
@@ -100,7 +122,10 @@ class AsyncPort:
         while self._ready:
             call = self._ready.popleft()
             self._running[call] = me
-            result = await self._perform(call)
+            result = start(call)
+            if type(result) is Started:
+                self._add_for_the_rest()
+                result = await self._follow(result)
             if self._running.pop(call, None) is None:
                 return  # abandoned: this task was cancelled, and nobody waits for the call
             self._post(done(call, result))
@@ -108,9 +133,9 @@ class AsyncPort:
                 await asyncio.sleep(0)
                 since = time.monotonic()
 
-    async def _perform(self, call: Call) -> Any:
+    async def _follow(self, started: Started) -> Any:
         try:
-            return await in_context(call, self._add_for_the_rest)
+            return await follow(started)
         except BaseException as error:
             return Raised(error)
 
@@ -149,15 +174,12 @@ class AsyncPort:
 
     async def answer(self, request: Ask) -> Any:
         """Carry out one request. What it raises is thrown into the run."""
-        kind = type(request)
-        if kind is Perform:
-            return await self._perform_alone(request.call)  # type: ignore[attr-defined]
-        if kind is Write:
-            return await self._write(request)  # type: ignore[arg-type]
-        if kind is Mail:
-            return await self._collect(request.timeout)  # type: ignore[attr-defined]
-        if isinstance(request, Enqueue):
-            return self._enqueue(request)
+        if isinstance(request, Perform):
+            return await self._perform(request.call, request.started)
+        if isinstance(request, Write):
+            return await self._write(request)
+        if isinstance(request, Mail):
+            return await self._collect(request.timeout)
         if isinstance(request, Settle):
             return await to_the_end(asyncio.wrap_future(request.future))
         if isinstance(request, Sleep):
@@ -165,29 +187,29 @@ class AsyncPort:
         assert isinstance(request, Blocking)
         return await blocking(request.function, self.run.store)
 
-    async def _perform_alone(self, call: Call) -> Any:
-        if not call.is_async:
-            on_thread(call, self._post_threadsafe)
-            while not (mail := await self._collect(None)):
-                pass
-            return mail[0].result
-        try:
-            return await in_context(call)
-        except asyncio.CancelledError as error:
-            me = asyncio.current_task()
-            if me is not None and me.cancelling():
-                raise
-            return Raised(error)
-        except BaseException as error:
-            return Raised(error)
+    async def _perform(self, call: Call, started: Started | None) -> Any:
+        if not call.callee.is_async:
+            return await self._perform_on_thread(call)
+        result = start(call) if started is None else started
+        if type(result) is Started:
+            try:
+                result = await follow(result)
+            except asyncio.CancelledError as error:
+                me = asyncio.current_task()
+                if me is not None and me.cancelling():
+                    raise
+                result = Raised(error)
+            except BaseException as error:
+                result = Raised(error)
+        return call.owner.take(result)
 
-    def _enqueue(self, request: Enqueue) -> Future[None] | None:
-        store = self.run.store
-        assert store is not None
-        if store.blocking:
-            return store.queue(request.commit)
-        store.commit(request.commit)
-        return None
+    async def _perform_on_thread(self, call: Call) -> Any:
+        """Run a sync call, and the sync routers after it, in one turn of a pool thread."""
+        try:
+            return await on_pool(lambda: call.owner.perform(call))
+        except asyncio.CancelledError:
+            call.owner.dropped = True
+            raise
 
     async def _write(self, request: Write) -> None:
         store = self.run.store
@@ -219,19 +241,26 @@ async def blocking(function: Callable[[], Any], store: Store | None) -> Any:
     """Call what may block on the store: on a thread, or here where the store never blocks."""
     if store is None or not store.blocking:
         return function()
+    return await to_the_end(on_pool(function))
+
+
+def on_pool(function: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Call a function on a pool thread; return the future of what it returns or raises."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
     def work() -> None:
         try:
-            value = function()
-        except BaseException as error:
-            loop.call_soon_threadsafe(_resolve, future, None, error)
-        else:
-            loop.call_soon_threadsafe(_resolve, future, value, None)
+            value, error = function(), None
+        except BaseException as raised:
+            value, error = None, raised
+        try:
+            loop.call_soon_threadsafe(_resolve, future, value, error)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            return
 
     pool.submit(work)
-    return await to_the_end(future)
+    return future
 
 
 def _resolve(future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:

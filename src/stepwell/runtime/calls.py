@@ -7,15 +7,18 @@ again. It awaits nothing and writes nothing: `execute` does both.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Coroutine, Mapping
 from contextvars import Context
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from stepwell import points
 from stepwell.errors import GraphInterrupt, InvalidConfigError, NodeCancelledError
 from stepwell.graph import retry_rules
 from stepwell.graph.policies import RetryPolicy
 from stepwell.graph.types import MISSING
 from stepwell.plan.tables import BranchPlan, Callee, NodePlan
+from stepwell.runtime.requests import Raised
 from stepwell.runtime.scope import ExecutionInfo, MessageWriter, Runtime, Scope, StreamWriter, ignore, server_of
 from stepwell.runtime.stream_messages import enter_config
 from stepwell.superstep.begin import start_outcome
@@ -36,7 +39,7 @@ from stepwell.superstep.state import Base
 if TYPE_CHECKING:
     from stepwell.runtime.run import Run
 
-_NO_ANSWERS: Mapping[str, Any] = {}
+_NOTHING: dict[str, Any] = {}
 
 
 class Again(NamedTuple):
@@ -46,72 +49,90 @@ class Again(NamedTuple):
     error: BaseException | None
 
 
-class Call:
-    """One call of user code, ready to run on whatever thread or loop the driver chooses."""
+NEXT = Again(0.0, None)
+"""The node has returned, and a router is next."""
 
-    __slots__ = ("arg", "callee", "context", "kwargs", "owner", "scope", "timeout")
+
+class Call(Scope):
+    """One call of user code, ready to run on whatever thread or loop the driver chooses, and its surroundings there."""
+
+    owner: TaskRun
 
     def __init__(
-        self,
-        owner: TaskRun,
-        callee: Callee,
-        arg: Any,
-        kwargs: dict[str, Any],
-        scope: Scope,
-        context: Context,
-        timeout: float | None,
+        self, owner: TaskRun, prefix: str, callee: Callee, arg: Any, kwargs: dict[str, Any], timeout: float | None
     ) -> None:
         self.owner = owner
+        self.prefix = prefix
         self.callee = callee
         self.arg = arg
         self.kwargs = kwargs
-        self.scope = scope
-        self.context = context
         self.timeout = timeout
 
     @property
     def is_async(self) -> bool:
         return self.callee.is_async
 
+    def context(self) -> Context:
+        """Return a context of its own for this call: the caller's variables as they were when the run began."""
+        context = self.owner.run.context_vars.copy()
+        if self.owner.run.ambient:
+            enter_config(context, self.owner.config())
+        return context
+
     def run(self) -> Any:
         """Call a sync callee on this thread, in its own context."""
-        return self.context.run(self._enter)
+        return self.context().run(self._enter)
 
     def _enter(self) -> Any:
-        self.scope.enter()
+        self.enter()
         if self.kwargs:
             return self.callee.call(self.arg, **self.kwargs)
         return self.callee.call(self.arg)
 
-    async def coroutine(self) -> Any:
-        """Await an async callee. The caller drives this inside `self.context`."""
-        self.scope.enter()
-        return await self.callee.call(self.arg, **self.kwargs)
+    def begin(self) -> Coroutine[Any, Any, Any]:
+        """Return the coroutine of an async callee. The caller calls this, and drives it, inside `context()`."""
+        self.enter()
+        made = self.callee.call(self.arg, **self.kwargs)
+        return made if type(made) is CoroutineType else _awaiting(made)
+
+
+async def _awaiting(made: Awaitable[Any]) -> Any:
+    return await made
 
 
 class TaskRun:
     """A task of the running superstep, from its first call to its outcome."""
 
-    __slots__ = ("attempt", "base", "branch", "first_at", "index", "kept", "node", "routes", "run", "scope", "task")
+    attempt = 1
+    first_at = 0
+    """When the first attempt began, in microseconds of wall time; 0 before."""
+    kept: Returned | None = None
+    """What the node returned, once it has."""
+    branch = 0
+    """The router that is next."""
+    routes: tuple[Route, ...] = ()
+    """What the routers before it said."""
+    call: Call | None = None
+    """The call that is out. It knows its task, so it is let go as soon as it is back: no cycle is left to collect."""
+    dropped = False
+    """Whether the run has ended without waiting for this task: no further code of it is to run."""
 
     def __init__(self, run: Run, base: Base, index: int) -> None:
         self.run = run
         self.base = base
         self.index = index
-        self.task = base.tasks[index]
-        node = run.plan.nodes.get(self.task.node) or run.plan.node_of(self.task.node)
+        self.task = task = base.tasks[index]
+        node = run.plan.nodes.get(task.node) or run.plan.node_of(task.node)
         assert node is not None  # admission checked it
         self.node: NodePlan = node
-        failed, first_at, _ = base.attempts.get(self.task.id, (0, 0, 0)) if base.attempts else (0, 0, 0)
-        self.attempt = failed + 1
-        self.first_at = first_at
+        if base.attempts:
+            failed, self.first_at, _ = base.attempts.get(task.id, (0, 0, 0))
+            self.attempt += failed
         outcome = base.outcomes[index]
-        self.kept: Returned | None = None if outcome is None or isinstance(outcome, Succeeded) else outcome.kept
+        if outcome is not None and not isinstance(outcome, Succeeded):
+            self.kept = outcome.kept
         if self.kept is None and self.node is run.plan.start:
-            self.kept = start_outcome(run.plan, self.task.arg, self.task_id)
-        self.branch = 0
-        self.routes: list[Route] = []
-        self.scope: Scope | None = None
+            self.kept = start_outcome(run.plan, task.arg, self.task_id)
 
     @property
     def routed(self) -> bool:
@@ -125,49 +146,74 @@ class TaskRun:
             return self.node.callee.is_async
         return not self.routed and self.node.branches[self.branch].callee.is_async
 
+    @property
+    def timeout(self) -> float | None:
+        """Seconds one attempt of the node may run."""
+        return self.task.timeout if self.task.timeout is not None else self.node.timeout
+
     def success(self) -> Succeeded:
         """Return the outcome of a task that is routed."""
         assert self.kept is not None
-        routes = (*self.kept.routes, *self.routes) if self.routes else self.kept.routes
-        return Succeeded(self.kept.writes, routes)
+        writes, routes = self.kept
+        return Succeeded(writes, (*routes, *self.routes) if self.routes else routes)
 
     # -- the next call -----------------------------------------------------------------------------------------------
 
-    def call(self) -> Call:
-        """Return the next call of this task's user code."""
+    def next(self) -> Call | Outcome | Again:
+        """Return the next call, or what became of the task where there is none or its input cannot be built."""
+        if self.kept is not None and self.branch >= len(self.node.branches):
+            return self.success()
+        try:
+            return self._next()
+        except Exception as error:
+            return self.fail(error)
+
+    def _next(self) -> Call:
         if self.first_at == 0:
             self.first_at = self.run.clock.now()
         if self.kept is None:
-            timeout = self.task.timeout if self.task.timeout is not None else self.node.timeout
-            return self._call(self.node.callee, self._input(), "node", timeout)
-        branch = self.node.branches[self.branch]
-        return self._call(branch.callee, self._routed(branch), f"branch:{branch.name}", None)
+            callee, arg, prefix, timeout = self.node.callee, self._input(), "node", self.timeout
+        else:
+            branch = self.node.branches[self.branch]
+            callee, arg = branch.callee, self._routed(branch, self.kept)
+            prefix, timeout = f"branch:{branch.name}", None
+        kwargs = self._injected(callee) if callee.inject else _NOTHING
+        self.call = call = Call(self, prefix, callee, arg, kwargs, timeout)
+        return call
 
-    def _call(self, callee: Callee, arg: Any, prefix: str, timeout: float | None) -> Call:
-        answers = self.base.answers.get(self.task.id, _NO_ANSWERS) if self.base.answers else _NO_ANSWERS
-        self.scope = scope = Scope(self, prefix, answers)
-        kwargs = self._injected(callee) if callee.inject else {}
-        context = self.run.context_vars.copy()
-        if self.run.ambient:
-            enter_config(context, self.config())
-        return Call(self, callee, arg, kwargs, scope, context, timeout)
+    def perform(self, call: Call) -> Call | Outcome | Again:
+        """Run a sync call on this thread, and the sync routers after it; return what comes of the task, or comes next.
+
+        What ends the run (`fail`) is raised.
+        """
+        while True:
+            try:
+                value = call.run()
+            except BaseException as error:
+                verdict = self.fail(error)
+            else:
+                verdict = self.succeed(value)
+            if type(verdict) is not Again or verdict.error is not None or self.dropped:
+                return verdict
+            following = self.next()
+            if not isinstance(following, Call) or following.callee.is_async:
+                return following
+            points.reach(points.TASK_STARTED)
+            call = following
 
     def _input(self) -> Any:
-        task = self.task
-        if task.arg is not MISSING:
-            return task.arg
-        return self.node.reads.build(self.base.state.values, self._managed())
+        if self.task.arg is not MISSING:
+            return self.task.arg
+        managed = self._managed() if self.run.plan.managed else None
+        return self.node.reads.build(self.base.state.values, managed)
 
-    def _managed(self) -> Mapping[str, Any] | None:
-        if not self.run.plan.managed:
-            return None
+    def _managed(self) -> Mapping[str, Any]:
         remaining = self.run.rules.remaining(self.base.state.step + 1)
         computed = {"remaining_steps": remaining, "is_last_step": remaining == 1}
         return {key: computed[kind] for key, kind in self.run.plan.managed.items()}
 
-    def _routed(self, branch: BranchPlan) -> Any:
-        assert self.kept is not None
-        return branch.reads.build(view(self.run.plan, self.base.state, self.kept.writes), self._managed())
+    def _routed(self, branch: BranchPlan, kept: Returned) -> Any:
+        return branch.reads.build(view(self.run.plan, self.base.state, kept.writes), self._managed())
 
     def _injected(self, callee: Callee) -> dict[str, Any]:
         available = {"store": self.run.item_store}
@@ -190,6 +236,9 @@ class TaskRun:
 
     def task_id(self) -> str:
         return self.task.id
+
+    def answers(self) -> Mapping[str, Any]:
+        return self.base.answers.get(self.task.id, _NOTHING)
 
     def digest(self, value: Any) -> str:
         return self.run.digest(value)
@@ -227,29 +276,36 @@ class TaskRun:
 
     # -- what came back ----------------------------------------------------------------------------------------------
 
+    def take(self, result: Any) -> Outcome | Again:
+        """Take what came back of the call: its value, or `Raised`."""
+        return self.fail(result.error) if type(result) is Raised else self.succeed(result)
+
     def succeed(self, value: Any) -> Outcome | Again:
         """Take what the call returned."""
-        asked = self._close()
+        call, self.call = self.call, None
+        assert call is not None
+        asked = call.close()
         if asked:
             return Interrupted(asked, self.kept)
         try:
-            return self._advance(value)
+            self._keep(value)
         except Exception as error:
             return self._failed(error)
+        return NEXT if self.branch < len(self.node.branches) else self.success()
 
-    def _advance(self, value: Any) -> Outcome | Again:
-        plan, task = self.run.plan, self.task
+    def _keep(self, value: Any) -> None:
+        node = self.node
         if self.kept is None:
-            self.kept = returned(plan, self.node, value, self.task_id)
+            self.kept = returned(self.run.plan, node, value, self.task_id)
         else:
-            branch = self.node.branches[self.branch]
-            self.routes += branch_targets(task.node, branch.path_map, value, plan.nodes)
+            branch = node.branches[self.branch]
+            self.routes = (*self.routes, *branch_targets(node.name, branch.path_map, value, self.run.plan.nodes))
             self.branch += 1
-        return self.success() if self.routed else Again(0.0, None)
 
     def fail(self, error: BaseException) -> Outcome | Again:
         """Take what the call raised. An exception that is no `Exception` and no pause is not taken: it ends the run."""
-        asked = self._close()
+        call, self.call = self.call, None
+        asked = call.close() if call is not None else ()
         asked += tuple(q for q in _pauses(error) if q.interrupt_id not in {known.interrupt_id for known in asked})
         if asked:
             return Interrupted(asked, self.kept)
@@ -270,9 +326,6 @@ class TaskRun:
     def _delay(self, policy: RetryPolicy, error: Exception) -> float:
         now = self.run.clock.now() / 1e6
         return retry_rules.delay(policy, self.attempt, error, now, self.run.jitter())
-
-    def _close(self) -> tuple[Question, ...]:
-        return self.scope.close() if self.scope is not None else ()
 
 
 def is_cancelled_error(error: BaseException) -> bool:

@@ -7,6 +7,7 @@ run ends (finished, paused, failed, out of steps, cancelled) is below the loop, 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from stepwell import points
@@ -32,7 +33,7 @@ from stepwell.runtime.run import Run
 from stepwell.runtime.stream_start import show_beginning
 from stepwell.superstep import lifecycle
 from stepwell.superstep.decide import Decision, RunTasks, Stop, Wait, decide, ending, first_failure, open_questions
-from stepwell.superstep.merge import Merged, merge
+from stepwell.superstep.merge import merge
 from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded, text_of
 from stepwell.superstep.state import Base, merge_order
 
@@ -72,21 +73,21 @@ async def _superstep_after_superstep(run: Run) -> Ending:
         decision = await _begin(run)
         while type(decision) is RunTasks:
             base = run.base
-            if decision.indexes:
-                await execute(run, base, decision.indexes)
+            if (rest := execute(run, base, decision.indexes)) is not None:
+                await rest
             if not _all_succeeded(base):
                 return await _stood_still(run, base)
             run.ledger.own(base)
-            merged = _merge(run, base)
+            merged = merge(run.plan, base.state, base.tasks, base.outcomes)  # type: ignore[arg-type]  # all succeeded
             run.base = following = run.ledger.advance(base, merged)
             points.reach(points.MERGED)
             decision = decide(following, run.rules)
             if run.store is not None:
-                await _commit(run, following, decision)
-            if run.stream is not None:
-                run.stream.superstep(run, following, merged.changed)
-            if run.tell is not None:
-                run.tell.publish()
+                if (rest := _commit(run, following, decision)) is not None:
+                    await rest
+                points.reach(points.COMMITTED)
+            if run.stream is not None or run.tell is not None:
+                _publish(run, following, merged.changed)
         return _ended(run, run.base, decision)
     except _FAULTS as error:
         if not run.admitted:
@@ -117,19 +118,24 @@ _FAULTS = (MergeError, StateValidationError, UnserializableValueError, InvalidUp
 """What merging or storing a superstep can refuse. The run fails at its base and keeps what was not at fault."""
 
 
-def _merge(run: Run, base: Base) -> Merged:
-    return merge(run.plan, base.state, base.tasks, base.outcomes)  # type: ignore[arg-type]  # all have succeeded
-
-
 def _all_succeeded(base: Base) -> bool:
-    return set(map(type, base.outcomes)) == {Succeeded}
+    outcomes = base.outcomes
+    return type(outcomes[0]) is Succeeded if len(outcomes) == 1 else set(map(type, outcomes)) == {Succeeded}
+
+
+def _publish(run: Run, base: Base, changed: Sequence[str]) -> None:
+    if run.stream is not None:
+        run.stream.superstep(run, base, changed)
+    if run.tell is not None:
+        run.tell.publish()
 
 
 async def _commit(run: Run, base: Base, decision: Decision) -> None:
     """Make a superstep durable; with the last one, the end of the run and the release of its lease."""
     status = ending(decision, run.request.on_limit == "raise")
     if status is None:
-        await run.ledger.commit()
+        if (rest := run.ledger.commit()) is not None:
+            await rest
     elif isinstance(decision, Stop) and status == lifecycle.FAILED:
         await run.ledger.end(base, status, text_of(_out_of_steps(decision, base)))
     else:

@@ -200,7 +200,9 @@ async def _routed(run: Run, base: Base, index: int, node: str, made: Returned) -
     run.rules = Rules(base.state.step + 1, run.config.recursion_limit)
     run.durability = "exit"  # nothing is written while routers run, attempts included
     try:
-        await execute(run, base, (index,))
+        rest = execute(run, base, (index,))
+        if rest is not None:
+            await rest
     finally:
         run.durability = "sync"
     run.ledger.unrecorded.clear()

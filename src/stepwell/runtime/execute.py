@@ -8,66 +8,72 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from stepwell import points
 from stepwell.errors import NodeTimeoutError
-from stepwell.runtime.calls import Again, Call, TaskRun
+from stepwell.runtime.calls import NEXT, Again, Call, TaskRun
 from stepwell.runtime.ports import SYNC_CALLS
 from stepwell.runtime.reporting import report_retry
 from stepwell.runtime.requests import Mail, Perform, Raised, Sleep
 from stepwell.runtime.run import Run
-from stepwell.superstep.outcome import Outcome
+from stepwell.superstep.outcome import Outcome, Succeeded
 from stepwell.superstep.state import Base
 
 
-async def execute(run: Run, base: Base, indexes: Sequence[int]) -> None:
-    """Fill in the outcomes of these tasks. Raises only what ends the run: a cancellation, a lost lease."""
+def execute(run: Run, base: Base, indexes: Sequence[int]) -> Awaitable[None] | None:
+    """Fill in the outcomes of these tasks; return what is left to await for that, or None where all are there.
+
+    Raises, here or awaited, only what ends the run: a cancellation, a lost lease.
+    """
+    if not indexes:
+        return None
     if run.tell is not None:
         run.tell.superstep(base, indexes)
     if len(indexes) > 1 or run.live:
-        return await Flight(run, base, indexes).fly()
+        return Flight(run, base, indexes).fly()
     task_run = TaskRun(run, base, indexes[0])
     if base.attempts:
-        await _wait_for_retry(run, base, task_run)
+        return _after_wait(run, base, task_run)
+    verdict = task_run.next()
+    if type(verdict) is Call:
+        if verdict.timeout is not None:
+            return Flight(run, base, indexes).fly()
+        announce(run, task_run, verdict)
+        verdict = run.port.perform(verdict)
+    if type(verdict) is Succeeded:
+        settle(run, base, task_run, verdict)
+        return None
+    return _alone(run, base, task_run, verdict)
+
+
+async def _alone(run: Run, base: Base, task_run: TaskRun, verdict: Any) -> None:
+    """Bring a lone task to its outcome, through what has to be awaited on the way: calls, and the next attempt."""
     while True:
-        call = _next_call(task_run)
-        if isinstance(call, Call):
-            if call.timeout is not None:
+        if isinstance(verdict, Perform):
+            verdict = await verdict
+        elif isinstance(verdict, Call):
+            if verdict.timeout is not None:
                 return await Flight(run, base, [task_run.index]).fly()
-            announce(run, task_run, call)
-            result = await Perform(call)
-            verdict = task_run.fail(result.error) if type(result) is Raised else task_run.succeed(result)
+            announce(run, task_run, verdict)
+            verdict = run.port.perform(verdict)
+        elif isinstance(verdict, Again):
+            if verdict.error is not None:
+                await _note_attempt(run, base, task_run, verdict)
+                await Sleep(verdict.delay)
+            verdict = task_run.next()
         else:
-            verdict = call
-        if not isinstance(verdict, Again):
             return settle(run, base, task_run, verdict)
-        if verdict.error is not None:
-            await _note_attempt(run, base, task_run, verdict)
-            await Sleep(verdict.delay)
 
 
-async def _wait_for_retry(run: Run, base: Base, task_run: TaskRun) -> None:
+async def _after_wait(run: Run, base: Base, task_run: TaskRun) -> None:
     """A retry that a crashed process had scheduled keeps its time."""
     if (known := base.attempts.get(task_run.task.id)) is not None:
         ahead = (known[2] - run.clock.now()) / 1e6
         if ahead > 0:
             await Sleep(ahead)
-
-
-def _next_call(task_run: TaskRun) -> Call | Outcome | Again:
-    """Return the next call, or what became of the task where there is none or its input cannot be built."""
-    if task_run.routed:
-        return task_run.success()
-    try:
-        return task_run.call()
-    except Exception as error:
-        return task_run.fail(error)
-
-
-def _verdict(task_run: TaskRun, result: Any) -> Outcome | Again:
-    return task_run.fail(result.error) if type(result) is Raised else task_run.succeed(result)
+    await _alone(run, base, task_run, NEXT)
 
 
 def announce(run: Run, task_run: TaskRun, call: Call) -> None:
@@ -156,7 +162,7 @@ class Flight:
         return not sync or self._sync_flying < SYNC_CALLS
 
     async def _start(self, task_run: TaskRun) -> None:
-        call = _next_call(task_run)
+        call = task_run.next()
         if not isinstance(call, Call):
             await self._take(task_run, call)
             return
@@ -184,7 +190,7 @@ class Flight:
             if self._late(call, at) or not self._drop(call):
                 continue
             try:
-                verdict = _verdict(call.owner, result)
+                verdict = call.owner.take(result)
             except BaseException as error:  # it ends the run; what else has come back counts all the same
                 stop = stop or error
             else:
@@ -239,6 +245,6 @@ class Flight:
                 if not isinstance(verdict, Again):
                     settle(self.run, self.base, call.owner, verdict)
         for call in self._flying:
-            call.scope.close()
+            call.close()
             self.run.port.abandon(call)
         self._flying.clear()

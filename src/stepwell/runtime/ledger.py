@@ -1,20 +1,20 @@
-"""What a run has written and has yet to write: rows, seqs, digests, and the durability mode that says when.
+"""What a run has written and has yet to write: rows, seqs, digests.
 
 The one commit path. Every superstep, outcome, failure, question and end of a run becomes rows here and goes to the
-store as one fenced `Commit`. `sync` waits for each; `async` queues it and waits for the one before; `exit` holds
-everything back until the run ends. Without a store nothing is written and the same methods keep the base moving.
+store as one fenced `Commit` (`outbox.py` says when). `exit` holds everything back until the run ends. Without a store
+nothing is written and the same methods keep the base moving.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepwell import points
 from stepwell.errors import StoreError, UnserializableValueError
+from stepwell.runtime.outbox import Outbox
 from stepwell.runtime.reporting import report_end
-from stepwell.runtime.requests import Enqueue, Settle, Write
+from stepwell.runtime.requests import Write
 from stepwell.store import (
     NO_DIGEST,
     CheckpointRow,
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from stepwell.runtime.run import Run
 
 LEASE_SECONDS = 30.0
-FLUSH_SECONDS = 0.25
-"""In `async` durability: a commit that comes this long after the last one that reached the disk waits for the disk."""
 
 
 class Draft(NamedTuple):
@@ -48,7 +46,7 @@ class Draft(NamedTuple):
     source: str
     parent_seq: int | None
     parent_digest: bytes
-    sources: Sequence[layout.Source] = ()
+    sources: Sequence[tuple[Task, Succeeded, int | None]] = ()
     abandoned: tuple[Task, ...] = ()
 
 
@@ -56,8 +54,8 @@ class Ledger:
     """The writing side of one run."""
 
     __slots__ = (
-        "ahead", "draft", "epoch", "flushed_at", "head_digest", "head_seq", "holds", "landed", "lineages", "metadata",
-        "queued_seq", "recorded", "run", "run_row", "staged", "staged_records", "unrecorded"
+        "draft", "epoch", "head_digest", "head_seq", "holds", "lineages", "metadata", "outbox", "recorded", "run",
+        "run_row", "staged", "staged_records", "unrecorded"
     )  # fmt: skip
 
     def __init__(self, run: Run) -> None:
@@ -65,22 +63,16 @@ class Ledger:
         self.epoch = 0
         self.head_seq = 0
         self.head_digest = NO_DIGEST
-        self.queued_seq = 0
-        """The head the store has, or will have when everything queued has landed."""
-        self.landed = (0, NO_DIGEST)
-        """The head (seq, digest) to go back to when a write fails."""
+        self.outbox = Outbox(run)
         self.lineages = 1
         self.holds: dict[str, int] = {}
         """Channel → seq of the row that holds its value; a channel that is missing was changed since."""
         self.run_row: RunRow | None = None
         self.metadata = run.config.metadata_json
-        self.flushed_at = run.clock.monotonic()
         self.draft: Draft | None = None
         """`exit` mode: the checkpoint the run stands on, while no row holds it."""
         self.staged: list[CheckpointRow] = []
         self.staged_records: list[RecordRow] = []
-        self.ahead: tuple[Future[None], int, bytes] | None = None
-        """The write that was queued last and not waited for, and the head it leaves."""
         self.recorded: dict[int, int] = {}
         """Position in the base → seq of the record that holds its outcome."""
         self.unrecorded: list[int] = []
@@ -92,9 +84,8 @@ class Ledger:
         """Go on from the head the thread has."""
         if thread is not None:
             self.epoch, self.lineages = thread.epoch, thread.lineages
-            self.head_seq = self.queued_seq = thread.head_seq
-            self.head_digest = thread.head_digest
-            self.landed = (thread.head_seq, thread.head_digest)
+            self.head_seq, self.head_digest = thread.head_seq, thread.head_digest
+            self.outbox.start_from(thread.head_seq, thread.head_digest)
 
     def stand_on(self, holds: dict[str, int], recorded: dict[int, int]) -> None:
         """Take over what the rows of the base say."""
@@ -113,11 +104,10 @@ class Ledger:
         if run.store is None:
             return Base(state, base.identity.following(f"{run.run_id}:{state.step}", run.plan.version))
         identity = base.identity.following(run.ids.new(), run.plan.version)
+        known = self.recorded
+        places = [known.get(i) for i in range(len(base.tasks))] if known else [None] * len(base.tasks)
         done: list[Succeeded] = base.outcomes  # type: ignore[assignment]  # or there would be nothing to advance to
-        if self.recorded:
-            sources = [layout.Source(task, done[i], self.recorded.get(i)) for i, task in enumerate(base.tasks)]
-        else:
-            sources = [layout.Source(task, outcome) for task, outcome in zip(base.tasks, done, strict=True)]
+        sources = [*zip(base.tasks, done, places, strict=True)]
         return self.add(Draft(identity, state, base.lineage, "loop", *self.parent(base), sources), changed)
 
     def own(self, base: Base) -> None:
@@ -142,12 +132,6 @@ class Ledger:
         """Return the base a draft becomes: sealed into a row and staged or, in `exit` mode, kept as the draft."""
         if self.run.store is None:
             return Base(draft.state, draft.identity)
-        following = self._added(draft, changed)
-        self.recorded = {}
-        self.unrecorded = []
-        return following
-
-    def _added(self, draft: Draft, changed: Iterable[str]) -> Base:
         holds = self.holds.copy()
         for key in changed:
             holds.pop(key, None)
@@ -155,36 +139,41 @@ class Ledger:
             before = self.draft.abandoned if self.draft is not None else ()
             self.draft = draft._replace(abandoned=before + draft.abandoned)
             self.holds = holds
-            return Base(draft.state, draft.identity, draft.lineage, self.head_seq + 1)
-        return self._seal(draft, holds)
+            following = Base(draft.state, draft.identity, draft.lineage, self.head_seq + 1)
+        else:
+            following = self._seal(draft, holds)
+        self.recorded = {}
+        self.unrecorded = []
+        return following
 
     def _seal(self, draft: Draft, holds: dict[str, int]) -> Base:
         run = self.run
-        identity, state = draft.identity, draft.state
+        identity, state, lineage, source, parent_seq, parent_digest, sources, abandoned = draft
+        graph_id, version, thread_id, namespace, checkpoint_id = identity
         seq = self.head_seq + 1
-        encoded = layout.encode_checkpoint(run.codec, run.plan, state, seq, draft.sources, holds, draft.abandoned)
+        body, values = layout.encode_checkpoint(run.codec, run.plan, state, seq, sources, holds, abandoned)
         row = sealed_checkpoint(
             (
-                identity.thread_id,
-                identity.namespace,
-                draft.lineage,
+                thread_id,
+                namespace,
+                lineage,
                 seq,
-                identity.checkpoint_id,
-                draft.parent_seq,
-                draft.parent_digest,
+                checkpoint_id,
+                parent_seq,
+                parent_digest,
                 state.step,
-                draft.source,
+                source,
                 run.run_id,
-                identity.graph_id,
-                identity.version,
+                graph_id,
+                version,
                 run.plan.fingerprint,
                 run.clock.now(),
                 self.metadata,
-                encoded.body,
+                body,
             )
         )
         self.holds = holds
-        for key in encoded.values:
+        for key in values:
             if key not in holds and run.plan.channels[key].tracked:
                 holds[key] = seq
         self.head_seq = seq
@@ -192,14 +181,16 @@ class Ledger:
         self.staged.append(row)
         if run.tell is not None:
             run.tell.checkpoint(row, state.writers)
-        if encoded.values is not state.values:
-            state = state._replace(values=encoded.values)
-        return Base(state, identity, draft.lineage, seq, row.digest)
+        if values is not state.values:
+            state = state._replace(values=values)
+        return Base(state, identity, lineage, seq, row.digest)
 
-    async def commit(self) -> None:
-        """Make the staged checkpoint durable as the mode says; in `exit` mode nothing is staged yet."""
-        if self.staged:
-            await self._write(self._commit(lifecycle.RUNNING, None))
+    def commit(self) -> Awaitable[None] | None:
+        """Make the staged checkpoint durable as the mode says; in `exit` mode nothing is staged yet.
+
+        Returns what is left to await for that, or None where it is done.
+        """
+        return self.outbox.send(self._commit(lifecycle.RUNNING, None)) if self.staged else None
 
     # -- records on the base -----------------------------------------------------------------------------------------
 
@@ -208,7 +199,7 @@ class Ledger:
         if self.run.store is None or self.run.durability == "exit" or not self.unrecorded:
             return
         self.stage_outcomes(base)
-        await self._write(self._commit(lifecycle.RUNNING, None))
+        await self._written()
         points.reach(points.OUTCOMES_RECORDED)
 
     async def attempt(
@@ -222,7 +213,7 @@ class Ledger:
         self.add_record(
             base, task_id, lifecycle.ATTEMPT, layout.encode_attempt(text_of(error), attempts, first_at, next_at)
         )
-        await self._write(self._commit(lifecycle.RUNNING, None))
+        await self._written()
 
     async def end(self, base: Base, status: str, error: str = "") -> None:
         """Write everything the run still holds back, its end and the release of the lease, in one transaction."""
@@ -233,7 +224,7 @@ class Ledger:
             self.run.tell.ended(base, status, error)
         run_row, self.run_row = self.run_row, None
         try:
-            await self._settle()
+            await self.outbox.settle()
             await Write(self._commit(status, self._closed(run_row, base, status, error)))
         except StoreError:  # not written: the end is still to be told
             self.run_row = run_row
@@ -247,8 +238,8 @@ class Ledger:
             return
         self.staged.clear()
         self.staged_records.clear()
-        self.head_seq, self.head_digest = self.landed
-        self.queued_seq = self.head_seq
+        self.head_seq, self.head_digest = self.outbox.landed
+        self.outbox.queued_seq = self.head_seq
         if self.run.tell is not None:
             self.run.tell.forget()
             self.run.tell.ended(base, status, error)
@@ -342,7 +333,7 @@ class Ledger:
             thread_id=run.config.thread_id,
             run_id=run.run_id,
             epoch=self.epoch,
-            seen_seq=self.queued_seq,
+            seen_seq=self.outbox.queued_seq,
             rows=self.take_rows(),
             status=status,
             lease_seconds=LEASE_SECONDS if run_row is None else None,
@@ -351,31 +342,8 @@ class Ledger:
             cost=run.cost,
         )
 
-    async def _write(self, commit: Commit) -> None:
-        head = (commit.rows.head_seq, commit.rows.head_digest)
-        self.queued_seq = head[0]
-        if self.run.durability != "async":
-            await Write(commit)
-            self.landed = head
-            if self.run.tell is not None:
-                self.run.tell.publish()
-            return
-        now = self.run.clock.monotonic()
-        commit.flush = now - self.flushed_at >= FLUSH_SECONDS
-        if commit.flush:
-            self.flushed_at = now
-        await self._settle()
-        future = await Enqueue(commit)
-        if future is None:
-            self.landed = head
-        else:
-            self.ahead = (future, *head)
-        if self.run.tell is not None:
-            self.run.tell.publish()
-
-    async def _settle(self) -> None:
-        """Wait for the write that is ahead."""
-        if self.ahead is not None:
-            (future, seq, digest), self.ahead = self.ahead, None
-            await Settle(future)
-            self.landed = (seq, digest)
+    async def _written(self) -> None:
+        """Write what is staged, as the mode says."""
+        rest = self.outbox.send(self._commit(lifecycle.RUNNING, None))
+        if rest is not None:
+            await rest

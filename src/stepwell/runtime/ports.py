@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stepwell.runtime.requests import Done, Raised
+from stepwell.runtime.requests import Done, Raised, Write
 
 if TYPE_CHECKING:
     import asyncio
 
     from stepwell.runtime.calls import Call
+    from stepwell.store import Commit
 
 SYNC_CALLS = 32
 """How many sync calls of one run are in flight at most where max_concurrency does not say: each holds a thread."""
@@ -25,6 +26,19 @@ SYNC_CALLS = 32
 
 class Port(Protocol):
     """What a run asks of its driver between requests."""
+
+    def perform(self, call: Call) -> Any:
+        """Run this call as far as it goes without waiting. Return what comes of its task, or its next call, or the
+        request to await."""
+        ...
+
+    def write(self, commit: Commit) -> Write | None:
+        """Make a commit durable, or return the request to await for that."""
+        ...
+
+    def enqueue(self, commit: Commit) -> Future[None] | None:
+        """Write a commit in order without waiting. Return the future to settle later, or None where it is written."""
+        ...
 
     def launch(self, call: Call) -> None:
         """Start a call; it comes back as mail."""

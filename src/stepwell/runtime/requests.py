@@ -6,8 +6,9 @@ so without a turn of any event loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
+from contextvars import Context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,6 +20,16 @@ class Raised(NamedTuple):
     """User code raised this."""
 
     error: BaseException
+
+
+class Started(NamedTuple):
+    """An async call that runs, and waits."""
+
+    coroutine: Coroutine[Any, Any, Any]
+    waiting: Any
+    """What it yielded to its event loop."""
+    context: Context
+    """The context it runs in."""
 
 
 class Done(NamedTuple):
@@ -40,26 +51,18 @@ class Ask:
 
 
 class Perform(Ask):
-    """Run this call now, while nothing else of the run goes on. Answer: what it returned, or `Raised`."""
+    """Run this call now, while nothing else of the run goes on. Answer: what comes of its task, or its next call."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "started")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, started: Started | None = None) -> None:
         self.call = call
+        self.started = started
+        """What an async call waits for, where it runs already."""
 
 
 class Write(Ask):
     """Make this commit durable."""
-
-    __slots__ = ("commit",)
-
-    def __init__(self, commit: Commit) -> None:
-        self.commit = commit
-
-
-class Enqueue(Ask):
-    """Write this commit in order, without waiting where waiting would take a turn of the loop. Answer: the future to
-    settle later, or None where it is written already."""
 
     __slots__ = ("commit",)
 
@@ -104,5 +107,5 @@ class Blocking(Ask):
         self.function = function
 
 
-DURABLE = (Write, Enqueue, Settle)
+DURABLE = (Write, Settle)
 """Requests that are carried out even if the run is to be stopped: a write is never left half known."""

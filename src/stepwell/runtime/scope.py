@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
+from threading import get_ident
 from typing import Any, Generic, Protocol, TypeVar
 
 from stepwell.errors import GraphInterrupt
@@ -99,6 +100,10 @@ class Owner(Protocol):
 
     def task_id(self) -> str: ...
 
+    def answers(self) -> Mapping[str, Any]:
+        """Return the answers this code has got: call id → answer."""
+        ...
+
     def config(self) -> Mapping[str, Any]: ...
 
     def runtime(self) -> Runtime[Any]: ...
@@ -111,18 +116,14 @@ class Owner(Protocol):
 
 
 class Scope:
-    """One attempt's surroundings."""
+    """One attempt's surroundings. Made for every call of user code, so what most never need are class defaults."""
 
-    __slots__ = ("_counts", "_home", "answers", "closed", "owner", "prefix", "questions")
-
-    def __init__(self, owner: Owner, prefix: str, answers: Mapping[str, Any]) -> None:
-        self.owner = owner
-        self.prefix = prefix
-        self.answers = answers
-        self.questions: list[Question] = []
-        self.closed = False
-        self._home: object = None
-        self._counts: dict[tuple[str, ...], int] = {}
+    owner: Owner
+    prefix: str
+    questions: tuple[Question, ...] = ()
+    closed = False
+    _home: tuple[int, object] | None = None
+    _counts: dict[tuple[str, ...], int] | None = None
 
     def enter(self) -> None:
         """Take the calling thread or asyncio task as the one in which the node itself runs."""
@@ -134,38 +135,37 @@ class Scope:
         at_home = _place() == self._home
         key: tuple[str, ...] = (callee,) if at_home else (callee, self.owner.digest(value))
         with _lock:
-            ordinal = self._counts.get(key, 0)
-            self._counts[key] = ordinal + 1
+            counts = self._counts = self._counts or {}
+            ordinal = counts.get(key, 0)
+            counts[key] = ordinal + 1
         return "/".join((self.prefix, *key, str(ordinal)))
 
     def ask(self, value: Any) -> Any:
         """Return the answer to this occurrence, or note the question and leave the node."""
         call_id = self.call_id("interrupt", value)
-        answer = self.answers.get(call_id, MISSING)
+        answer = self.owner.answers().get(call_id, MISSING)
         if answer is not MISSING:
             return answer
         question = Question(interrupt_id(self.owner.task_id(), call_id), call_id, value)
         with _lock:
             if not self.closed:
-                self.questions.append(question)
+                self.questions = (*self.questions, question)
         raise GraphInterrupt((Interrupt(value=value, id=question.interrupt_id),))
 
     def close(self) -> tuple[Question, ...]:
         """Stop taking questions; return those asked, in order, each once."""
-        if not self.questions:
-            self.closed = True
-            return ()
         with _lock:
             self.closed = True
+            if not self.questions:
+                return ()
             return tuple({question.call_id: question for question in self.questions}.values())
 
 
-def _place() -> tuple[int, int]:
+def _place() -> tuple[int, object]:
     """Return what tells the running thread or asyncio task apart."""
     asyncio = sys.modules.get("asyncio")
     loop = asyncio._get_running_loop() if asyncio is not None else None
-    task = asyncio.current_task(loop) if asyncio is not None and loop is not None else None
-    return threading.get_ident(), id(task)
+    return get_ident(), asyncio.current_task(loop) if asyncio is not None and loop is not None else None
 
 
 _lock = threading.Lock()  # guards every scope's counters and questions: held for a few dictionary operations

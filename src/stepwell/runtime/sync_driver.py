@@ -8,13 +8,14 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.runtime.async_calls import run_on_background_loop, start_on_background_loop
-from stepwell.runtime.ports import on_thread, perform
-from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Enqueue, Mail, Perform, Settle, Sleep, Write
+from stepwell.runtime.ports import on_thread
+from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Mail, Perform, Settle, Sleep, Write
 from stepwell.runtime.stream import Halted
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import Call
     from stepwell.runtime.run import Run
+    from stepwell.store import Commit
 
 Result = TypeVar("Result")
 
@@ -22,12 +23,26 @@ Result = TypeVar("Result")
 class SyncPort:
     """Mail for a run whose engine thread is the caller's."""
 
-    __slots__ = ("_cancels", "_mail", "run")
+    __slots__ = ("_cancels", "_direct", "_mail", "run")
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self._direct = run.stream is None  # a consumer is handed what there is before anything goes on
         self._mail: SimpleQueue[Done | None] = SimpleQueue()
         self._cancels: dict[Call, Callable[[], Any]] = {}
+
+    def perform(self, call: Call) -> Any:
+        return _performed(call) if self._direct else Perform(call)
+
+    def write(self, commit: Commit) -> Write | None:
+        if not self._direct:
+            return Write(commit)
+        self.enqueue(commit)
+        return None
+
+    def enqueue(self, commit: Commit) -> None:
+        assert self.run.store is not None
+        self.run.store.commit(commit)
 
     def launch(self, call: Call) -> None:
         if call.is_async:
@@ -47,16 +62,13 @@ class SyncPort:
 
     def answer(self, request: Ask) -> Any:
         """Carry out one request. What it raises is thrown into the run."""
-        kind = type(request)
-        if kind is Perform:
-            call = request.call  # type: ignore[attr-defined]
-            return run_on_background_loop(call) if call.is_async else perform(call)
-        if kind is Write or kind is Enqueue:
-            store = self.run.store
-            assert store is not None
-            return store.commit(request.commit)  # type: ignore[attr-defined]
-        if kind is Mail:
-            return self._collect(request.timeout)  # type: ignore[attr-defined]
+        if isinstance(request, Perform):
+            return _performed(request.call)
+        if isinstance(request, Write):
+            assert self.run.store is not None
+            return self.run.store.commit(request.commit)
+        if isinstance(request, Mail):
+            return self._collect(request.timeout)
         if isinstance(request, Settle):
             return request.future.result()
         if isinstance(request, Sleep):
@@ -75,6 +87,10 @@ class SyncPort:
                 item = self._mail.get_nowait()
         except Empty:
             return mail
+
+
+def _performed(call: Call) -> Any:
+    return call.owner.take(run_on_background_loop(call)) if call.callee.is_async else call.owner.perform(call)
 
 
 def drive_sync(coroutine: Coroutine[Ask, Any, Result], port: SyncPort) -> Result:

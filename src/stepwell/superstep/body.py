@@ -13,7 +13,7 @@ Layouts of records follow their `kind` (`lifecycle.RECORD_KINDS`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -69,7 +69,7 @@ def encode_checkpoint(
     plan: Plan,
     state: State,
     seq: int,
-    outcomes: Sequence[Source],
+    outcomes: Iterable[tuple[Task, Succeeded, int | None]],
     holds: Mapping[str, int],
     abandoned: Sequence[Task] = (),
 ) -> Encoded:
@@ -81,9 +81,8 @@ def encode_checkpoint(
     channels: dict[str, Any] = {}
     reread: dict[str, Any] = {}
     for key, value in state.values.items():
-        held = holds.get(key)
-        if held is not None:
-            channels[key] = (DISTANCE, seq - held)
+        if key in holds:
+            channels[key] = (DISTANCE, seq - holds[key])
             continue
         place = places.get(key)
         if place is not None and value is place[2]:
@@ -100,7 +99,7 @@ def encode_checkpoint(
         FORMAT,
         stored,
         channels,
-        [(p.node, p.at, None if p.arg is MISSING else codec.dumps(p.arg, _arg_path(p)), p.timeout) for p in state.next],
+        [_planned(codec, planned) for planned in state.next],
         {join: sorted(arrived) for join, arrived in state.barriers.items()} if state.barriers else {},
         sorted(state.deferred),
         state.activations,
@@ -110,24 +109,27 @@ def encode_checkpoint(
     return Encoded(_packb(parts), {**state.values, **reread} if reread else state.values)
 
 
-def _outcomes(codec: Codec, plan: Plan, sources: Sequence[Source]) -> tuple[list[Any], dict[str, Place]]:
+def _planned(codec: Codec, planned: Planned) -> tuple[str, int | None, bytes | None, float | None]:
+    node, at, arg, timeout = planned
+    return (node, at, None if arg is MISSING else codec.dumps(arg, _arg_path(planned)), timeout)
+
+
+def _outcomes(
+    codec: Codec, plan: Plan, outcomes: Iterable[tuple[Task, Succeeded, int | None]]
+) -> tuple[list[Any], dict[str, Place | None]]:
     """Return the outcomes to store, and where the sole write of each single-valued channel stands."""
     stored: list[Any] = []
-    places: dict[str, Place] = {}
-    repeated: set[str] = set()
-    for i, (task, outcome, record_seq) in enumerate(sources):
+    places: dict[str, Place | None] = {}
+    channels = plan.channels
+    for i, (task, outcome, record_seq) in enumerate(outcomes):
         if record_seq is not None:
             stored.append((task.node, task.index, task.activation, record_seq))
             continue
         writes = encode_writes(codec, plan, task.node, outcome.writes)
         stored.append((task.node, task.index, task.activation, writes, encode_routes(codec, task.node, outcome.routes)))
         for j, (key, data) in enumerate(writes):
-            if key in places:
-                repeated.add(key)
-            elif data and plan.channels[key].single:
-                places[key] = (i, j, outcome.writes[j][1], data)
-    for key in repeated:
-        del places[key]
+            if data and channels[key].single:
+                places[key] = (i, j, outcome.writes[j][1], data) if key not in places else None
     return stored, places
 
 
@@ -165,7 +167,7 @@ def encode_writes(codec: Codec, plan: Plan, node: str, writes: Sequence[Write]) 
 def encode_routes(codec: Codec, node: str, routes: Sequence[Route]) -> list[Any]:
     """Return the routes of a node as names and [node, bytes, timeout] sends."""
     try:
-        return [_route(codec, route) for route in routes]
+        return [route if type(route) is str else _route(codec, route) for route in routes]
     except UnserializableValueError as error:
         raise blame(error, (node,)) from None
 

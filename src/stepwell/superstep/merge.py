@@ -42,23 +42,29 @@ def merge(plan: Plan, state: State, tasks: Sequence[Task], outcomes: Sequence[Su
     if len(tasks) == 1:
         ordered: Ordered = ((tasks[0], outcomes[0]),)
         nodes: tuple[str, ...] = (tasks[0].node,)
+        writers = nodes
         routes: tuple[Route, ...] = outcomes[0].routes
     else:
         ordered = [(tasks[i], outcomes[i]) for i in merge_order(tasks)]
         nodes = tuple([task.node for task, _ in ordered])
+        writers = tuple(dict.fromkeys(nodes))
         routes = tuple([target for _, outcome in ordered for target in outcome.routes])
-    values = dict(state.values)
+    values = {**state.values}
     changed = _fold(plan, values, ordered)
-    activations = dict(state.activations)
+    activations = {**state.activations}
     for node in nodes:
         activations[node] = activations.get(node, 0) + 1
     following, barriers, deferred = route(plan, state.barriers, state.deferred, nodes, routes)
-    writers = nodes if len(nodes) == 1 else tuple(dict.fromkeys(nodes))
     return Merged(State(values, following, barriers, deferred, activations, writers, state.step + 1), changed)
 
 
 def _fold(plan: Plan, values: dict[str, Any], ordered: Ordered) -> tuple[str, ...]:
     """Fold all writes into `values`; return the channels whose value may differ."""
+    if plan.replaced and len(ordered) == 1:
+        written = dict(ordered[0][1].writes)
+        if written.keys() <= plan.replaced and len(written) == len(ordered[0][1].writes):
+            values.update(written)
+            return tuple(written)
     grouped: dict[str, list[Any]] = {}
     for _, outcome in ordered:
         for key, value in outcome.writes:
@@ -126,7 +132,8 @@ def route(
 ) -> Routed:
     """Return what is planned after `nodes` went `routes`, with the barriers and deferred nodes that are left."""
     if len(routes) == 1 and not (plan.joins or deferred) and isinstance(target := routes[0], str):
-        return _one(plan, target, barriers)
+        alone = (Planned(target),) if target != END else ()
+        return alone, barriers, deferred  # a deferred node has nobody to wait for
     pulls: set[str] = set()
     sends: list[Planned] = []
     for target in routes:
@@ -144,11 +151,6 @@ def route(
         pulls, barriers = _wake(plan, barriers, deferred)
         deferred = frozenset()
     return (*sends, *map(Planned, sorted(pulls))), barriers, deferred
-
-
-def _one(plan: Plan, target: str, barriers: Barriers) -> Routed:
-    """Route to one node where nothing else is going on: a deferred node has nobody to wait for."""
-    return ((Planned(target),) if target != END else ()), barriers, frozenset()
 
 
 def _arrive(plan: Plan, barriers: Barriers, nodes: Iterable[str], pulls: set[str]) -> Barriers:

@@ -85,12 +85,13 @@ Outcome = Succeeded | Failed | Interrupted | Cancelled
 
 def returned(plan: Plan, table: NodePlan, value: Any, task_id: Callable[[], str]) -> Returned:
     """Return the writes and jumps that a node's return value means. `task_id` is asked only where ids must be made."""
-    writes: list[Write] = []
-    jumps: list[Route] = []
     if type(value) is dict and not plan.state.is_root:  # by far the most common: an update and nothing else
         channels = plan.channels
-        writes = [item for item in value.items() if item[0] in channels]
-    elif plan.state.is_root:
+        known = tuple([item for item in value.items() if item[0] in channels])
+        return Returned(_with_ids(plan, known, task_id) if plan.inventive else known, table.edges)
+    writes: list[Write] = []
+    jumps: list[Route] = []
+    if plan.state.is_root:
         _add_root(value, writes, jumps)
     else:
         for part in _parts(value):
@@ -163,7 +164,7 @@ def check_jumps(plan: Plan, who: str, jumps: Iterable[Route]) -> None:
             )
 
 
-def _with_ids(plan: Plan, writes: list[Write], task_id: Callable[[], str]) -> tuple[Write, ...]:
+def _with_ids(plan: Plan, writes: Sequence[Write], task_id: Callable[[], str]) -> tuple[Write, ...]:
     return tuple(
         (key, plan.channels[key].with_ids(value, _id_maker(task_id, key, i)) if key in plan.inventive else value)
         for i, (key, value) in enumerate(writes)

@@ -92,19 +92,14 @@ class Base:
     `outcomes[i]` belongs to `tasks[i]` (listing order); None where the task has not run.
     """
 
-    __slots__ = (
-        "answers",
-        "attempts",
-        "digest",
-        "fresh",
-        "identity",
-        "lineage",
-        "outcomes",
-        "records",
-        "seq",
-        "state",
-        "tasks",
-    )
+    answers: Mapping[str, Mapping[str, Any]] = _NOTHING
+    """Task id → call id → answer."""
+    fresh: frozenset[str] = frozenset()
+    """Ids of tasks answered since they last paused."""
+    attempts: Mapping[str, tuple[int, int, int]] = _NOTHING
+    """Task id → attempts that failed, wall time of the first one, wall time of the next try (microseconds)."""
+    records = 0
+    """Rows recorded on this base so far."""
 
     def __init__(self, state: State, identity: Identity, lineage: int = 0, seq: int = 0, digest: bytes = b"") -> None:
         self.state = state
@@ -114,14 +109,6 @@ class Base:
         self.digest = digest
         self.tasks = plan_tasks(state, identity)
         self.outcomes: list[Outcome | None] = [None] * len(self.tasks)
-        self.answers: Mapping[str, Mapping[str, Any]] = _NOTHING
-        """Task id → call id → answer."""
-        self.fresh: frozenset[str] = frozenset()
-        """Ids of tasks answered since they last paused."""
-        self.attempts: Mapping[str, tuple[int, int, int]] = _NOTHING
-        """Task id → attempts that failed, wall time of the first one, wall time of the next try (microseconds)."""
-        self.records = 0
-        """Rows recorded on this base so far."""
 
     def answer(self, task_id: str, call_id: str, value: Any) -> None:
         """Note an answer to a question of this task."""

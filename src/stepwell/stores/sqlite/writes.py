@@ -166,7 +166,7 @@ class Writes:
             if checkpoint.thread_id != thread_id:
                 raise _stray(thread_id, checkpoint.thread_id)
             counts.statements += 1
-            counts.bytes += len(checkpoint.body) + len(checkpoint.metadata.encode())
+            counts.bytes += len(checkpoint.body) + (len(checkpoint.metadata.encode()) if checkpoint.metadata else 0)
             execute(_CHECKPOINT, checkpoint)
         for record in rows.records:
             if record.thread_id != thread_id:
