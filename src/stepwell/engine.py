@@ -33,7 +33,7 @@ from stepwell.runtime.context import coerce_context
 from stepwell.runtime.drive import Ending, drive
 from stepwell.runtime.execution import GraphExecution, execution
 from stepwell.runtime.run import Request, Run
-from stepwell.runtime.stream import Stream
+from stepwell.runtime.stream import Stream, check_keys
 from stepwell.runtime.stream_parts import GraphOutput
 from stepwell.runtime.stream_payloads import as_interrupt, interrupted, output_of, typed_output, visible_values
 from stepwell.runtime.sync_driver import drive_sync, stream_sync
@@ -55,7 +55,7 @@ class CompiledGraph(Reading, Editing, Shape):
         """
         if stream_mode != "values":
             return list(self.stream(input, config, stream_mode=stream_mode, **options))
-        run = self._run(input, config, self._printer(options) if options or self.debug else None, **options)
+        run = self._run(input, config, self._printer(options), **options)
         return self._result(run, drive_sync(drive(run), sync_port(run)), options)
 
     async def ainvoke(
@@ -64,7 +64,7 @@ class CompiledGraph(Reading, Editing, Shape):
         """Do as `invoke`, on this event loop."""
         if stream_mode != "values":
             return [chunk async for chunk in self.astream(input, config, stream_mode=stream_mode, **options)]
-        run = self._run(input, config, self._printer(options) if options or self.debug else None, **options)
+        run = self._run(input, config, self._printer(options), **options)
         return self._result(run, await self._drive_async(run), options)
 
     def stream(
@@ -193,6 +193,8 @@ class CompiledGraph(Reading, Editing, Shape):
         **options: Unpack[StreamOptions],
     ) -> Run:
         check_options(options)
+        if "output_keys" in options:
+            check_keys(self.plan, options["output_keys"])
         request = Request(
             input,
             parse_config(config, self._config) if self._config else parse_config(config),

@@ -114,13 +114,13 @@ class Wired:
 
     def _stream(self, modes: Modes, options: StreamOptions) -> Stream:
         """Return what hands out and prints what a call asks to see."""
-        check_options(options)
-        return Stream(wish_of(self.plan, modes, options, self.debug), self.plan, _CLOCK)
+        return Stream(wish_of(modes, options, self.debug), self.plan, _CLOCK)
 
     def _printer(self, options: StreamOptions) -> Stream | None:
         """Return what prints what a call asks to see, and hands out nothing; None where it asks for nothing."""
-        check_options(options)
-        wish = wish_of(self.plan, (), options, self.debug)
+        if not self.debug and "print_mode" not in options and "debug" not in options:
+            return None
+        wish = wish_of(None, options, self.debug)
         return Stream(wish, self.plan, _CLOCK) if wish.printed else None
 
     async def _off_loop(self, function: Any) -> Any:

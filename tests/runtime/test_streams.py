@@ -10,7 +10,17 @@ from typing import Annotated, Any
 
 import pytest
 
-from stepwell import START, Command, InvalidConfigError, Send, SqliteSaver, StateGraph, StreamWriter, get_stream_writer
+from stepwell import (
+    START,
+    Command,
+    InvalidConfigError,
+    Send,
+    SqliteSaver,
+    StateGraph,
+    StreamWriter,
+    UnserializableValueError,
+    get_stream_writer,
+)
 from tests.runtime.graphs import Chunks, Flaky, Log, anote, ask, chain, fan, letters, note, thread
 
 # -- values and updates -----------------------------------------------------------------------------------------------
@@ -38,6 +48,19 @@ def test_an_input_that_writes_nothing_shows_no_values(chunks: Chunks, saver: Sql
     options = {"stream_mode": "values", "durability": any_durability}
     assert chunks(graph, {}, thread(), **options) == []
     assert chunks(graph, None, thread(), **options) == [{"log": []}, {"log": ["a"]}]
+
+
+def test_values_show_the_whole_state_where_invoke_returns_the_output(chunks: Chunks) -> None:
+    class Wide(Log, total=False):
+        inner: int
+
+    graph: Any = StateGraph(Wide, output_schema=Log).add_node("a", lambda state: {"inner": 2}).add_edge(START, "a")
+    compiled = graph.compile()
+    assert chunks(compiled, {"log": ["in"], "inner": 1}, stream_mode="values") == [
+        {"log": ["in"], "inner": 1},
+        {"log": ["in"], "inner": 2},
+    ]
+    assert compiled.invoke({"log": ["in"]}) == {"log": ["in"]}
 
 
 def test_updates_come_in_the_order_in_which_tasks_finish() -> None:
@@ -273,6 +296,25 @@ def test_nothing_is_handed_out_before_it_is_durable(tmp_path: Path) -> None:
             seen += durable(looking, mode, chunk)
         assert seen == 3 + 4 + 4 + 1 + 4 + 8, "updates, values, task results, the question, checkpoints, both again"
         assert looking.get_state(thread()) == compiled.get_state(thread())
+
+
+@pytest.mark.parametrize("sibling", [Flaky, ask, note], ids=["fails", "asks", "succeeds"])
+def test_a_success_that_cannot_be_stored_is_shown_as_the_failure_it_is(
+    sibling: Any, saver: SqliteSaver, any_durability: str
+) -> None:
+    """INV-11: what a chunk says of a task is what its thread says."""
+    graph = fan(("a", lambda state: {"log": [object()]}), ("b", sibling("b"))).compile(checkpointer=saver)
+    seen: list[Any] = []
+    with pytest.raises(UnserializableValueError):
+        for chunk in graph.stream({}, thread(), stream_mode=["updates", "tasks"], durability=any_durability):
+            seen.append(chunk)
+    tasks = {task.name: task for task in graph.get_state(thread()).tasks}
+    ends = {chunk["name"]: chunk for mode, chunk in seen if mode == "tasks" and "result" in chunk}
+    assert {name: (end["error"], end["result"] or None) for name, end in ends.items()} == {
+        name: (task.error, task.result) for name, task in tasks.items()
+    }
+    shown = [chunk for mode, chunk in seen if mode == "updates"]
+    assert shown == [{name: task.result} for name, task in tasks.items() if task.result]
 
 
 def durable(looking: Any, mode: str, chunk: Any) -> int:

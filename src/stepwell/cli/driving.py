@@ -41,7 +41,9 @@ def drive(graph: CompiledGraph, thread_id: str, given: Any, *, quiet: bool, agai
 
 
 def _pull(graph: CompiledGraph, thread_id: str, given: Any, progress: Progress) -> None:
-    stream: Any = graph.stream(given, {"configurable": {"thread_id": thread_id}}, stream_mode=MODES)
+    output = None if graph.plan.output.is_root else graph.plan.output.keys
+    config = {"configurable": {"thread_id": thread_id}}
+    stream: Any = graph.stream(given, config, stream_mode=MODES, output_keys=output)
     with _warnings_on_one_line(), closing(stream) as chunks:
         for mode, chunk in chunks:
             progress.take(mode, chunk)

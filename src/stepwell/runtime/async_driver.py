@@ -303,6 +303,9 @@ async def stream_async(begin: Callable[[], Coroutine[Ask, Any, Any]], port: Asyn
             for chunk in stream.rest():
                 yield chunk
             raise
+        except BaseException:
+            stream.close()
+            raise
         try:
             for chunk in stream.take():
                 yield chunk

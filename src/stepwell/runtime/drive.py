@@ -233,9 +233,11 @@ async def _faulty(run: Run, base: Base, error: BaseException) -> Ending:
     try:
         await run.ledger.end(base, lifecycle.FAILED, text_of(error))
     except UnserializableValueError:  # what a reducer made of storable writes: the thread stays where it was
+        if run.stream is not None:
+            run.stream.forget()
         await run.ledger.release(base, lifecycle.FAILED, text_of(error))
     if run.stream is not None:
-        run.stream.forget()
+        run.stream.publish()
     _explain(run, base, error, culprits[0] if culprits else None)
     return Ending(base, lifecycle.FAILED, error=error)
 

@@ -92,7 +92,7 @@ def settle(run: Run, base: Base, task_run: TaskRun, outcome: Outcome) -> None:
     if base.fresh:
         base.fresh -= {task_run.task.id}
     if run.stream is not None:
-        run.stream.task_settled(task_run, outcome)
+        run.stream.task_settled(task_run)
     if run.tell is not None:
         run.tell.task_settled(task_run, outcome)
 

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from stepwell.clock import Clock
@@ -23,7 +22,7 @@ from stepwell.runtime import stream_payloads as payloads
 from stepwell.runtime.scope import MessageWriter, StreamWriter, ignore
 from stepwell.runtime.stream_messages import Messages
 from stepwell.runtime.stream_parts import CheckpointPayload, StreamMode
-from stepwell.superstep.outcome import Outcome, Question, Succeeded
+from stepwell.superstep.outcome import Question, Succeeded
 from stepwell.superstep.state import Base, Task
 
 if TYPE_CHECKING:
@@ -56,20 +55,18 @@ class Wish:
         return self.modes | self.printed
 
 
-def wish_of(plan: Plan, modes: str | Sequence[str], options: Mapping[str, Any], debug: bool = False) -> Wish:
-    """Return what a call asks to see. InvalidConfigError names a mode or a key that nobody knows."""
+def wish_of(modes: str | Sequence[str] | None, options: Mapping[str, Any], debug: bool = False) -> Wish:
+    """Return what a call asks to see; no `modes` where it only prints. InvalidConfigError names what nobody knows."""
     printed = options.get("print_mode") or ()
     if not printed and (debug if options.get("debug") is None else options["debug"]):
         printed = ("updates", "values")
-    keys = options.get("output_keys")
-    check_keys(plan, keys)
     return Wish(
-        _modes(modes, "stream_mode") if modes != () else frozenset(),
+        _modes(modes, "stream_mode") if modes is not None else frozenset(),
         _modes(printed, "print_mode") if printed else frozenset(),
         labelled=not isinstance(modes, str),
         located=bool(options.get("subgraphs")),
         typed=options.get("version") == "v2",
-        keys=keys,
+        keys=options.get("output_keys"),
     )
 
 
@@ -107,11 +104,11 @@ class Stream:
         self.messages = Messages(self) if "messages" in modes else None
         self._tasks = not modes.isdisjoint(("tasks", "debug"))
         keys = wish.keys
-        self._watched = plan.output.keys if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
+        self._watched = tuple(plan.channels) if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
         self._plan = plan
         self._clock = clock
         self._chunks: deque[Any] = deque()
-        self._unpublished: list[tuple[str, Any, Mapping[str, Any]]] = []
+        self._unpublished: list[Callable[[], None]] = []
         self._closed = False
         self._lock = threading.Lock()  # between user code that sends and the run that closes
 
@@ -163,9 +160,9 @@ class Stream:
 
     def publish(self) -> None:
         """Hand out what was noted: it is durable now, or as durable as the mode makes it."""
-        for noted in self._unpublished:
-            self._put(*noted)
-        self._unpublished.clear()
+        noted, self._unpublished = self._unpublished, []
+        for show in noted:
+            show()
 
     def forget(self) -> None:
         """Drop what was noted and never became durable."""
@@ -180,23 +177,28 @@ class Stream:
         if self._tasks:
             payload = payloads.task_start(task_run, given)
             self._put("tasks", payload)
-            self._put("debug", self._debug("task", task_run.base.state.step + 1, payload))
+            step = task_run.base.state.step + 1
+            self._put("debug", payloads.debug_event("task", step, payload, self._clock.now()))
 
-    def task_settled(self, task_run: TaskRun, outcome: Outcome) -> None:
-        """Note what became of a task."""
-        task = task_run.task
-        if task.node == START:
-            return
+    def task_settled(self, task_run: TaskRun) -> None:
+        """Note that a task has an outcome. It is read when it is published: a success may prove not to be storable."""
+        if task_run.task.node != START:
+            seen = self._clock.now()
+            self._unpublished.append(lambda: self._show_settled(task_run, seen))
+
+    def _show_settled(self, task_run: TaskRun, seen: int) -> None:
+        task, outcome = task_run.task, task_run.base.outcomes[task_run.index]
+        assert outcome is not None
         if isinstance(outcome, Succeeded):
             if self.messages is not None:
                 for message in self.messages.written(task_run, outcome.writes):
-                    self.note("messages", message)
+                    self._put("messages", message)
             if "updates" in self.modes:
-                self.note("updates", {task.node: payloads.update_of(outcome, self.wish.keys)})
+                self._put("updates", {task.node: payloads.update_of(outcome, self.wish.keys)})
         if self._tasks:
             payload = payloads.task_result(task, outcome, self.wish.keys)
-            self.note("tasks", payload)
-            self.note("debug", self._debug("task_result", task_run.base.state.step + 1, payload))
+            self._put("tasks", payload)
+            self._put("debug", payloads.debug_event("task_result", task_run.base.state.step + 1, payload, seen))
 
     def task_reused(self, task: Task, outcome: Succeeded) -> None:
         """Note a task that had finished before this run began."""
@@ -218,19 +220,14 @@ class Stream:
 
     def values(self, values: Mapping[str, Any], questions: Sequence[Question] = ()) -> None:
         """Note the state, and the questions the run stops at."""
-        if "values" not in self.modes or not (questions or self._any_of(values)):
+        if "values" not in self.modes or not (questions or self.wish.keys is None or self.watches(values)):
             return
         asked = tuple(map(payloads.as_interrupt, questions))
+        shown = payloads.shown_state(self._plan, values, self.wish.keys, self.wish.typed)
         if self.wish.typed:
-            shown = payloads.typed_output(self._plan, values, self.wish.keys)
             self.note("values", shown, {"interrupts": asked})
         else:
-            shown = payloads.output_of(self._plan, values, self.wish.keys)
             self.note("values", payloads.interrupted(shown, asked) if asked else shown)
-
-    def _any_of(self, values: Mapping[str, Any]) -> bool:
-        """Return whether there is something to show of the channels the consumer chose."""
-        return self.wish.keys is None or any(key in values for key in self._watched)
 
     def checkpoint(self, payload: CheckpointPayload, stored: bool) -> None:
         """Note a checkpoint; a stored one is the parent of the next."""
@@ -239,7 +236,8 @@ class Stream:
         if self.wish.typed and START not in payload["next"]:
             payload["values"] = payloads.typed_state(self._plan, payload["values"])
         self.note("checkpoints", payload)
-        self.note("debug", self._debug("checkpoint", payload["metadata"]["step"], payload))
+        step = payload["metadata"]["step"]
+        self.note("debug", payloads.debug_event("checkpoint", step, payload, self._clock.now()))
 
     def paused(self, base: Base, questions: Sequence[Question]) -> None:
         """Publish a pause: questions, or none at a breakpoint."""
@@ -254,7 +252,7 @@ class Stream:
     def note(self, mode: str, payload: Any, more: Mapping[str, Any] = {}) -> None:
         """Keep a payload until it may be published."""
         if mode in self.modes:
-            self._unpublished.append((mode, payload, more))
+            self._unpublished.append(lambda: self._put(mode, payload, more))
 
     def _put(self, mode: str, payload: Any, more: Mapping[str, Any] = {}) -> None:
         wish = self.wish
@@ -270,10 +268,6 @@ class Stream:
         else:
             chunk = (mode, payload) if wish.labelled else payload
         self._chunks.append(chunk)
-
-    def _debug(self, kind: str, step: int, payload: Any) -> dict[str, Any]:
-        seen = datetime.fromtimestamp(self._clock.now() / 1e6, UTC).isoformat()
-        return {"step": step, "timestamp": seen, "type": kind, "payload": payload}
 
 
 ROOT_NAMESPACE: tuple[str, ...] = ()

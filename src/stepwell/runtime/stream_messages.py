@@ -54,9 +54,10 @@ class Messages:
 
     def writer(self, task_run: TaskRun) -> MessageWriter:
         """Return what shows a message, or a piece of one, at once: `write(message, **metadata)`."""
+        origin = task_run.run.metadata_of(task_run)
 
         def write(message: Any, /, **metadata: Any) -> None:
-            self.show(message, {**task_run.run.metadata_of(task_run), **metadata})
+            self.show(message, {**origin, **metadata})
 
         return write
 
@@ -93,7 +94,7 @@ class Messages:
 
 
 def _id_or_none(message: Any) -> Any:
-    return id_of(message) if isinstance(message, Mapping) or hasattr(message, "id") else None
+    return id_of(message) if isinstance(message, dict) or hasattr(message, "id") else None
 
 
 def _within(value: Any) -> Iterator[Any]:

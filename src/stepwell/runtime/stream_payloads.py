@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+from typing_extensions import is_typeddict
 
 from stepwell.errors import InvalidUpdateError, MergeError
 from stepwell.graph.types import ROOT, START, Interrupt
 from stepwell.plan.tables import Plan
-from stepwell.runtime.stream_parts import CheckpointPayload, CheckpointTask, TaskPayload, TaskResultPayload
+from stepwell.runtime.stream_parts import (
+    CheckpointPayload,
+    CheckpointTask,
+    DebugPayload,
+    TaskPayload,
+    TaskResultPayload,
+)
 from stepwell.superstep.merge import view
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Question, Succeeded, Write, summary
 from stepwell.superstep.state import Base, Identity, Task, merge_order
@@ -42,6 +51,14 @@ def typed_output(plan: Plan, values: Mapping[str, Any], keys: Keys = None) -> An
     """Return the same in the type of the output schema; a dict where `keys` chose, or a required field has no value."""
     output = output_of(plan, values, keys)
     return _built(plan.output, values, output) if keys is None else output
+
+
+def shown_state(plan: Plan, values: Mapping[str, Any], keys: Keys, typed: bool) -> Any:
+    """Return the state as `values` shows it: all of it, unless `keys` chose; typed, what the output schema has."""
+    if keys is not None:
+        return output_of(plan, values, keys)
+    state = state_of(plan, values)
+    return _built(plan.output, values, state) if typed and not is_typeddict(plan.output.source) else state
 
 
 def state_of(plan: Plan, values: Mapping[str, Any]) -> Any:
@@ -190,3 +207,9 @@ def _stored_task(task: PregelTask) -> CheckpointTask:
         shown["result"] = task.result
     shown["interrupts"] = tuple(told(question) for question in task.interrupts)
     return shown
+
+
+def debug_event(kind: Literal["checkpoint", "task", "task_result"], step: int, payload: Any, seen: int) -> DebugPayload:
+    """Return a checkpoint, a task or its result with its step and when it was seen (microseconds since the epoch)."""
+    timestamp = datetime.fromtimestamp(seen / 1e6, UTC).isoformat()
+    return DebugPayload(step=step, timestamp=timestamp, type=kind, payload=payload)

@@ -125,6 +125,9 @@ def stream_sync(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -
         except Exception:
             yield from stream.rest()
             raise
+        except BaseException:
+            stream.close()
+            raise
         try:
             yield from stream.take()
         except BaseException:  # the consumer has gone, or threw something in
