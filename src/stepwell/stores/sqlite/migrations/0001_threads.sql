@@ -22,7 +22,8 @@
 -- Every row ends in a digest over its other columns; a shape's key is its digest. Tables are STRICT, so that a value of
 -- another type cannot enter.
 -- checkpoints and records are rowid tables: measured, bodies of a few kilobytes cost a third more in a clustered key.
--- Three indexes on checkpoints and one on records, each for one read that must not scan a thread.
+-- One index on checkpoints and one on records besides the key, each for a read that must not scan a thread. More would
+-- cost every superstep: what is newest is found from the end of the key, a lineage's end in `lineages`.
 
 create table threads (
   thread_id   text    not null primary key,
@@ -85,8 +86,6 @@ create table checkpoints (
 ) strict;
 
 create unique index checkpoints_by_id on checkpoints (thread_id, checkpoint_id, namespace);
-create index checkpoints_newest on checkpoints (thread_id, namespace, seq, lineage);
-create index checkpoints_by_parent on checkpoints (thread_id, parent_seq, lineage);
 
 create table lineages (
   thread_id      text    not null,
