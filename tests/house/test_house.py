@@ -84,3 +84,10 @@ def test_every_invariant_is_named_by_a_test() -> None:
     tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     assert promised, "docs/invariants.md promises nothing"
     assert promised - set(INVARIANT.findall(tests)) == set()
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    decisions = sorted((ROOT / "docs" / "adr").glob("*.md"))
+    numbers = [path.name[:4] for path in decisions]
+    assert len(set(numbers)) == len(numbers)
+    assert [path.name for path in decisions if not path.read_text().startswith(f"# {path.name[:4]}")][1:] == []

@@ -1,0 +1,82 @@
+"""What a superstep costs beside the transaction it needs: counted, not timed."""
+
+import asyncio
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from stepwell import END, START, InMemorySaver, StateGraph
+from tests.runtime.graphs import Log, thread
+
+
+def counting(steps: int) -> StateGraph[Log]:
+    """A node that a router sends round `steps` times."""
+    graph: StateGraph[Log] = StateGraph(Log)
+    graph.add_node("more", lambda state: {"log": ["x"]})
+    graph.add_edge(START, "more")
+    graph.add_conditional_edges("more", lambda state: "more" if len(state["log"]) < steps else END, ["more", END])
+    return graph
+
+
+@pytest.fixture
+def no_collections() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def left_behind(call: Callable[[], Any]) -> int:
+    """Return how many objects nothing but the garbage collector can free."""
+    gc.collect()
+    call()
+    return gc.collect()
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_superstep_leaves_nothing_for_the_garbage_collector(durable: bool, no_collections: None) -> None:
+    left = []
+    for steps in (2, 40):
+        graph: Any = counting(steps).compile(checkpointer=InMemorySaver() if durable else None)
+        config = {**thread(), "recursion_limit": 100}
+        graph.invoke({}, {**config, "configurable": {"thread_id": "first"}})
+        left.append(left_behind(lambda graph=graph, config=config: graph.invoke({}, config)))  # type: ignore[misc]
+    assert left[0] == left[1]
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """An event loop that counts what other threads hand back to it."""
+
+    hand_backs = 0
+
+    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        self.hand_backs += 1
+        return super().call_soon_threadsafe(callback, *args, context=context)
+
+
+def test_a_sync_node_and_its_router_are_one_turn_of_a_pool_thread() -> None:
+    loop = CountingLoop()
+    try:
+        graph: Any = counting(5).compile()
+        assert loop.run_until_complete(graph.ainvoke({})) == {"log": ["x"] * 5}
+        assert loop.hand_backs == 5
+    finally:
+        loop.close()
+
+
+def test_an_async_chain_without_waiting_takes_no_turn_of_the_loop() -> None:
+    async def more(state: Log) -> dict[str, list[str]]:
+        return {"log": ["x"]}
+
+    async def scenario() -> list[str]:
+        turns: list[str] = []
+        asyncio.get_running_loop().call_soon(turns.append, "the loop had a turn")
+        graph: StateGraph[Log] = StateGraph(Log)
+        graph.add_sequence([(f"n{i}", more) for i in range(5)]).add_edge(START, "n0")
+        compiled: Any = graph.compile(checkpointer=InMemorySaver())
+        assert await compiled.ainvoke({}, thread()) == {"log": ["x"] * 5}
+        return list(turns)  # as they are now: the loop turns once more when this is done
+
+    assert asyncio.run(scenario()) == []
