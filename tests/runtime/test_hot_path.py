@@ -51,9 +51,9 @@ class CountingLoop(asyncio.SelectorEventLoop):
 
     hand_backs = 0
 
-    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+    def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> asyncio.Handle:  # type: ignore[override]
         self.hand_backs += 1
-        return super().call_soon_threadsafe(callback, *args, context=context)
+        return super().call_soon_threadsafe(*args, **kwargs)
 
 
 def test_a_sync_node_and_its_router_are_one_turn_of_a_pool_thread() -> None:
