@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from stepwell.codec import (
         register_type as register_type,
     )
+    from stepwell.codec.raw_value import (
+        RawValue as RawValue,
+    )
     from stepwell.engine import (
         CompiledGraph as CompiledGraph,
     )
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
         ParentCommand as ParentCommand,
         PendingWorkError as PendingWorkError,
         PoisonedRunError as PoisonedRunError,
+        ReadOnlySaverError as ReadOnlySaverError,
         RunConflictError as RunConflictError,
         RunError as RunError,
         SaverClosedError as SaverClosedError,
@@ -114,6 +118,9 @@ if TYPE_CHECKING:
         Cost as Cost,
         GraphExecution as GraphExecution,
     )
+    from stepwell.runtime.lineages import (
+        Lineage as Lineage,
+    )
     from stepwell.runtime.scope import (
         ExecutionInfo as ExecutionInfo,
         MessageWriter as MessageWriter,
@@ -149,6 +156,10 @@ if TYPE_CHECKING:
         UpdatesStreamPart as UpdatesStreamPart,
         ValuesStreamPart as ValuesStreamPart,
     )
+    from stepwell.savers.raw import (
+        RawChannel as RawChannel,
+        RawCheckpoint as RawCheckpoint,
+    )
     from stepwell.savers.runs import (
         RunPage as RunPage,
         RunRecord as RunRecord,
@@ -158,6 +169,13 @@ if TYPE_CHECKING:
         InMemorySaver as InMemorySaver,
         MemorySaver as MemorySaver,
         SqliteSaver as SqliteSaver,
+    )
+    from stepwell.savers.threads import (
+        ThreadSummary as ThreadSummary,
+    )
+    from stepwell.savers.tuples import (
+        Checkpoint as Checkpoint,
+        CheckpointTuple as CheckpointTuple,
     )
 
 _HOMES = {
@@ -213,6 +231,17 @@ _HOMES = {
         "UpdatesStreamPart",
         "ValuesStreamPart",
     ),
+    "stepwell.codec.raw_value": ("RawValue",),
+    "stepwell.savers.threads": ("ThreadSummary",),
+    "stepwell.savers.tuples": (
+        "Checkpoint",
+        "CheckpointTuple",
+    ),
+    "stepwell.savers.raw": (
+        "RawChannel",
+        "RawCheckpoint",
+    ),
+    "stepwell.runtime.lineages": ("Lineage",),
     "stepwell.savers.runs": ("RunPage", "RunRecord"),
     "stepwell.savers.sqlite": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
     "stepwell.engine": ("CompiledGraph",),
@@ -248,6 +277,7 @@ _HOMES = {
         "ParentCommand",
         "PendingWorkError",
         "PoisonedRunError",
+        "ReadOnlySaverError",
         "RunConflictError",
         "RunError",
         "SaverClosedError",

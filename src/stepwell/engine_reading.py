@@ -8,6 +8,7 @@ from typing import Any
 from stepwell.engine_wiring import Config, Wired
 from stepwell.runtime.config import parse_config
 from stepwell.runtime.history import Line, history, read_state
+from stepwell.runtime.lineages import Lineage, read_lineages
 from stepwell.runtime.paging import AsyncPaged, Paged
 from stepwell.runtime.snapshot import StateSnapshot, empty_snapshot
 
@@ -68,3 +69,17 @@ class Reading(Wired):
             return self.get_state_history(config, filter=filter, before=before, limit=limit, lineage=lineage)
 
         return AsyncPaged(opened, self._off_loop)
+
+    def get_lineages(self, config: Config) -> tuple[Lineage, ...]:
+        """Return the thread's lineages as a tree, by its roots: one, or none where nothing was committed yet.
+
+        Costs a few reads a lineage, however long they are.
+        """
+        checked = self._addressed(config, "get_lineages")
+        assert self._durable is not None and checked.thread_id is not None
+        with self._durable.reading() as reader:
+            return read_lineages(reader, checked.thread_id)
+
+    async def aget_lineages(self, config: Config) -> tuple[Lineage, ...]:
+        """Do as `get_lineages`, without blocking the event loop."""
+        return await self._off_loop(lambda: self.get_lineages(config))  # type: ignore[no-any-return]

@@ -98,6 +98,8 @@ class Wired:
         registry = Registry.from_schemas(*plan.schemas).with_types(Send, Command, Interrupt, Overwrite)
         self.codec = Codec(registry, getattr(checkpointer, "on_unknown_type", None))
         self._leases = keeper_of(self._durable) if self._durable is not None else None
+        if hasattr(checkpointer, "know"):
+            checkpointer.know(plan.graph_id, self.codec)
 
     def _addressed(self, config: Config, operation: str) -> RunConfig:
         """Return the config of a call that needs a thread on disk."""

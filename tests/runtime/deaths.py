@@ -4,6 +4,7 @@ import itertools
 
 from stepwell import SqliteSaver, points
 from stepwell.runtime.ledger import LEASE_SECONDS
+from stepwell.savers.reading import ReadingSaver
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing import FakeClock, SimulatedCrash
 
@@ -12,8 +13,7 @@ class Saver(SqliteSaver):
     """An in-memory saver by a clock that is set by hand."""
 
     def __init__(self, clock: FakeClock) -> None:
-        self.store = SqliteStore(clock=clock)
-        self.on_unknown_type = None
+        ReadingSaver.__init__(self, SqliteStore(clock=clock))
 
 
 class Deaths:

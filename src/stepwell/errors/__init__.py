@@ -11,7 +11,7 @@
     │   ├── AmbiguousAnswerError (also a RuntimeError)
     │   ├── UnknownInterruptError      · InterruptAnsweredError
     │   └── UnknownTaskError           · NoCheckpointerError
-    │                                · ParentCommand
+    │                                · ParentCommand · ReadOnlySaverError (also a NotImplementedError)
     ├── RunError                       a run could not go on; its thread can be resumed
     │   ├── GraphRecursionError        · NodeTimeoutError · NodeCancelledError · MergeError
     │   ├── StateValidationError       · PoisonedRunError · NestedInterruptError · StreamClosedError
@@ -198,6 +198,13 @@ class InvalidCheckpointerError(UsageError, TypeError):
     stepwell.InMemorySaver, as in SqliteSaver("threads.db")."""
 
     code = "invalid_checkpointer"
+
+
+class ReadOnlySaverError(UsageError, NotImplementedError):
+    """A saver does not take writes through {operation}(): checkpoints are written by runs, fenced and chained. To write
+    state use graph.update_state(config, values, as_node=...), to copy a thread saver.copy_thread(source, target)."""
+
+    code = "read_only_saver"
 
 
 # -- a run that could not go on ---------------------------------------------------------------------------------------

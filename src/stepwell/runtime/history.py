@@ -6,8 +6,8 @@ change, the pages fit together, and a thread that was deleted in between is an e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar
 
 from stepwell.codec import Codec
 from stepwell.errors import InvalidConfigError, UnknownCheckpointError
@@ -19,6 +19,7 @@ from stepwell.runtime.snapshot import StateSnapshot, complete, config_of, snapsh
 from stepwell.store import CheckpointRow, HistoryQuery, Reader, Store
 
 Line = int | Literal["current"]
+Item = TypeVar("Item")
 
 
 def read_state(
@@ -45,34 +46,39 @@ def history(
 ) -> Paged[StateSnapshot]:
     """Return the checkpoints these arguments select, newest first. Whatever is wrong with them is raised here."""
     checked_limit(limit)
-    with store.reading() as reader:
-        start = _start(reader, address, before, lineage)
-    return Paged(Walk(store, codec, plan, start, filter, whole=filter is None and start == _all(address)).turn, limit)
+
+    def shown(page: Page, row: CheckpointRow) -> StateSnapshot:
+        return snapshot_of(page, codec, plan, row)
+
+    return Paged(Walk(store, address, shown, filter=filter, before=before, lineage=lineage).turn, limit)
 
 
-class Walk:
-    """Where in a history its reader stands."""
+class Walk(Generic[Item]):
+    """Where in a history its reader stands. What is wrong with the arguments is raised when it is made."""
 
     def __init__(
         self,
         store: Store,
-        codec: Codec,
-        plan: Plan,
-        start: HistoryQuery | None,
-        filter: Mapping[str, Any] | None,
-        whole: bool,
+        address: RunConfig,
+        shown: Callable[[Page, CheckpointRow], Item],
+        *,
+        filter: Mapping[str, Any] | None = None,
+        before: RunConfig | None = None,
+        lineage: Line | None = None,
     ) -> None:
-        self._store, self._codec, self._plan = store, codec, plan
+        with store.reading() as reader:
+            start = _start(reader, address, before, lineage)
+        self._store, self._shown = store, shown
         self._query = start
         self._filter = filter
-        self._whole = whole
+        self._whole = filter is None and start == HistoryQuery(address.thread_id or "", address.namespace)
         self._later: dict[int, CheckpointRow] = {}
         self._expected: CheckpointRow | None = None
 
-    def turn(self, size: int) -> tuple[Sequence[StateSnapshot], dict[str, Any] | None]:
+    def turn(self, size: int) -> tuple[Sequence[Item], dict[str, Any] | None]:
         """Read the next page. One row more is read than shown: it says whether anything is left."""
         rows, page = self._read(size)
-        shown = [snapshot_of(page, self._codec, self._plan, row) for row in rows[:size]]
+        shown = [self._shown(page, row) for row in rows[:size]]
         if len(rows) <= size:
             return shown, None
         return shown, config_of(rows[size - 1]) if size else None
@@ -95,10 +101,6 @@ class Walk:
         if expected is not None and query is not None and (not rows or rows[0] != expected):
             told = f"Thread {query.thread_id} was deleted while its history was read: list it again."
             raise UnknownCheckpointError(told, thread_id=query.thread_id, checkpoint_id=expected.checkpoint_id)
-
-
-def _all(address: RunConfig) -> HistoryQuery:
-    return HistoryQuery(address.thread_id or "", address.namespace)
 
 
 def _limited(query: HistoryQuery, limit: int, filter: Mapping[str, Any] | None) -> HistoryQuery:

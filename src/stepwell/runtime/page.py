@@ -142,6 +142,14 @@ class Page:
         held = row.seq - payload if kind == layout.DISTANCE else row.seq
         return codec.loads(layout.value_bytes(self._holders[held], key, row_name(row)), key)
 
+    def every_value(self, codec: Codec, row: CheckpointRow) -> dict[str, Any]:
+        """Return the value of every channel that is stored, whatever graph it belongs to."""
+        return {key: self._value(codec, row, key) for key in self._holders[row.seq].channels}
+
+    def opened(self, row: CheckpointRow) -> layout.Opened:
+        """Return the body of a row, its user values still in bytes."""
+        return self._holders[row.seq]
+
     def own_writes(self, codec: Codec, row: CheckpointRow) -> list[NodeWrites]:
         """Return what the superstep that made this checkpoint wrote, task by task."""
         found = self._writes.get(row.seq)

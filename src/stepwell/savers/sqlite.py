@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import os
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
-from stepwell.clock import SystemClock
 from stepwell.errors import UnsupportedStorageError
 from stepwell.events import LoggedEvent
 from stepwell.runtime.config import thread_id_of
 from stepwell.runtime.origins import origin_of
 from stepwell.savers.copying import copy_thread
+from stepwell.savers.reading import OnUnknownType, ReadingSaver
 from stepwell.savers.runs import RunPage, RunRecord, ThreadId, read_events, read_run, read_runs
 from stepwell.stores.sqlite.saver import SqliteStore
 from stepwell.superstep.origin import Origin
@@ -25,23 +25,25 @@ from stepwell.superstep.origin import Origin
 MEMORY = ":memory:"
 
 
-class SqliteSaver:
+class SqliteSaver(ReadingSaver):
     """Keeps threads in one SQLite file, durable through power loss (`synchronous="full"`) unless asked for less.
 
-    `on_unknown_type(name, raw)` is asked for a value whose type no schema and no `register_type` lists; without it such
-    a value is an `UnknownTypeError`.
+    `on_unknown_type` says what becomes of a value whose type no schema and no `register_type` lists: "raise", an
+    `UnknownTypeError` that names the channel; "raw", a `RawValue`; or a function of its name and stored parts.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, synchronous: str = "full", on_unknown_type: Any = None) -> None:
+    store: SqliteStore
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, synchronous: str = "full", on_unknown_type: OnUnknownType = "raise"
+    ) -> None:
         if not isinstance(path, str | os.PathLike):
             raise UnsupportedStorageError(
                 f"SqliteSaver takes a path, not a {type(path).__module__}.{type(path).__qualname__}: "
                 'pass the file\'s name, as in SqliteSaver("threads.db"); the saver opens its own connections.',
                 reason="not a path",
             )
-        self.store = SqliteStore(path, synchronous=synchronous)
-        self.on_unknown_type = on_unknown_type
-        self._clock = SystemClock()
+        super().__init__(SqliteStore(path, synchronous=synchronous), on_unknown_type)
 
     @classmethod
     def from_conn_string(cls, conn_string: str, *, synchronous: str = "full") -> Self:
@@ -133,7 +135,7 @@ class SqliteSaver:
 class InMemorySaver(SqliteSaver):
     """The same store on ":memory:": everything but the disk. What it holds ends with the process."""
 
-    def __init__(self, *, on_unknown_type: Any = None) -> None:
+    def __init__(self, *, on_unknown_type: OnUnknownType = "raise") -> None:
         super().__init__(MEMORY, on_unknown_type=on_unknown_type)
 
 

@@ -8,7 +8,17 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from stepwell.store.rows import CheckpointRow, EventDraft, EventRow, LineageRow, RecordRow, RunRow, ShapeRow, ThreadRow
+from stepwell.store.rows import (
+    CheckpointRow,
+    EventDraft,
+    EventRow,
+    LineageRow,
+    RawCheckpointRow,
+    RecordRow,
+    RunRow,
+    ShapeRow,
+    ThreadRow,
+)
 
 
 class Rows(NamedTuple):
@@ -136,6 +146,10 @@ class Reader(Protocol):
     def thread(self, thread_id: str) -> ThreadRow | None: ...
 
     def checkpoint(self, thread_id: str, namespace: str, checkpoint_id: str) -> CheckpointRow | None: ...
+
+    def raw_checkpoint(self, thread_id: str, seq: int) -> RawCheckpointRow | None:
+        """Return what stands at a seq, verified or not: the one read that a damaged row does not refuse."""
+        ...
 
     def seq_of(self, thread_id: str, namespace: str, checkpoint_id: str) -> int | None:
         """Return the seq of a checkpoint, without reading it: a cursor works on a damaged one too."""

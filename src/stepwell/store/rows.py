@@ -37,6 +37,15 @@ class CheckpointRow(NamedTuple):
     digest: bytes
 
 
+class RawCheckpointRow(NamedTuple):
+    """A checkpoint row as it stands, to be looked at and never to be gone on with."""
+
+    columns: dict[str, Any]
+    """By the names of `CheckpointRow`; None where a value is not of its column's type."""
+    fault: str | None
+    """Why it does not verify."""
+
+
 class RecordRow(NamedTuple):
     """Something that happened on a base checkpoint before the next one: see `kind`."""
 

@@ -19,6 +19,7 @@ from stepwell.store import (
     EventRow,
     HistoryQuery,
     LineageRow,
+    RawCheckpointRow,
     RecordRow,
     RunRow,
     ThreadRow,
@@ -40,6 +41,7 @@ from stepwell.stores.sqlite.rows import (
     Table,
     corrupt,
     is_shape_of,
+    raw_row,
 )
 from stepwell.stores.sqlite.sql import query
 
@@ -62,6 +64,11 @@ class SqliteReader:
         """Return the checkpoint with this id."""
         where = {"thread_id": thread_id, "namespace": namespace, "checkpoint_id": checkpoint_id}
         return _first(self._rows("checkpoint", CHECKPOINTS, **where))
+
+    def raw_checkpoint(self, thread_id: str, seq: int) -> RawCheckpointRow | None:
+        """Return what stands at a seq, verified or not."""
+        found = self._fetch("raw_checkpoint", CHECKPOINTS, {"thread_id": thread_id.encode(), "seq": seq})
+        return raw_row(found[0]) if found else None
 
     def seq_of(self, thread_id: str, namespace: str, checkpoint_id: str) -> int | None:
         """Return the seq of a checkpoint, without reading it."""

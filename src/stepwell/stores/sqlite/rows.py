@@ -12,7 +12,17 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 from stepwell.errors import CorruptRecordError
 from stepwell.ids import fingerprint_of
-from stepwell.store import CheckpointRow, EventRow, LineageRow, RecordRow, RunRow, ShapeRow, ThreadRow, digest_of
+from stepwell.store import (
+    CheckpointRow,
+    EventRow,
+    LineageRow,
+    RawCheckpointRow,
+    RecordRow,
+    RunRow,
+    ShapeRow,
+    ThreadRow,
+    digest_of,
+)
 
 Row = TypeVar("Row")
 
@@ -80,6 +90,21 @@ class Table(Generic[Row]):
         except UnicodeDecodeError:
             raise ValueError(NOT_TEXT) from None
         return columns
+
+
+def raw_row(raw: Sequence[Any]) -> RawCheckpointRow:
+    """Return a checkpoint as a raw query found it, with what is wrong with it."""
+    fault = None
+    try:
+        if not CHECKPOINTS.matches(CHECKPOINTS.decoded(raw)):
+            fault = NOT_ITS_DIGEST
+    except ValueError as error:
+        fault = str(error)
+    columns = [
+        column.decode("utf-8", "backslashreplace") if index in CHECKPOINTS.text and column is not None else column
+        for index, column in enumerate(raw)
+    ]
+    return RawCheckpointRow(dict(zip(CheckpointRow._fields, columns, strict=True)), fault)
 
 
 def corrupt(table: str, thread_id: object, at: object, reason: str) -> CorruptRecordError:

@@ -1,0 +1,141 @@
+"""A checkpoint read raw: whatever is wrong with it, what can be read is shown and what cannot is said.
+
+For looking, and for deciding how to go on. What was read raw is never gone on with: an edit or a fork reads the rows it
+stands on once more, and strictly where it uses them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stepwell.codec import Codec
+from stepwell.errors import CorruptRecordError, UnknownCheckpointError, UnknownThreadError
+from stepwell.runtime.config import RunConfig
+from stepwell.runtime.snapshot import config_at
+from stepwell.runtime.unreadable import LenientCodec, Unreadable
+from stepwell.store import RawCheckpointRow, Reader, Store
+from stepwell.superstep import body as layout
+
+
+@dataclass(frozen=True, slots=True)
+class RawChannel:
+    """A channel of a checkpoint that is read raw."""
+
+    value: Any
+    """The value; None where it cannot be read."""
+    data: bytes | None
+    """The bytes that are stored for it, None where even they are missing."""
+    fault: str | None
+    """Why the value cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawCheckpoint:
+    """A checkpoint as it stands in the database, verified or not."""
+
+    config: Mapping[str, Any]
+    parent_config: Mapping[str, Any] | None
+    """The checkpoint before it: what to fork from, to leave this one behind. None where there is none."""
+    fault: str | None
+    """Why the row itself is not to be trusted; None where it verifies."""
+    channels: Mapping[str, RawChannel]
+    """Every channel that its body names; empty where the body cannot be opened."""
+    next: tuple[str, ...]
+    """The nodes that its body plans."""
+    columns: Mapping[str, Any]
+    """The row, column by column."""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values that can be read."""
+        return {name: channel.value for name, channel in self.channels.items() if channel.fault is None}
+
+    @property
+    def faults(self) -> dict[str, str]:
+        """What is wrong: with the row (""), and with each channel that cannot be read."""
+        found = {name: channel.fault for name, channel in self.channels.items() if channel.fault is not None}
+        return found if self.fault is None else {"": self.fault, **found}
+
+
+def read_raw(store: Store, codecs: Mapping[str, Codec], other: Codec, address: RunConfig) -> RawCheckpoint:
+    """Return the checkpoint that an address names, or the newest one of a thread."""
+    thread_id, namespace, wanted = address.thread_id or "", address.namespace, address.checkpoint_id
+    with store.reading() as reader:
+        if wanted is None:
+            seq = reader.newest_seq(thread_id, namespace)
+            if seq is None:
+                raise UnknownThreadError(thread_id=thread_id)
+        else:
+            seq = reader.seq_of(thread_id, namespace, wanted)
+            if seq is None:
+                raise UnknownCheckpointError(thread_id=thread_id, checkpoint_id=wanted)
+        raw = reader.raw_checkpoint(thread_id, seq)
+        assert raw is not None
+        codec = codecs.get(str(raw.columns["graph_id"]), other)
+        return _shown(reader, thread_id, namespace, seq, raw, LenientCodec(codec))
+
+
+def _shown(
+    reader: Reader, thread_id: str, namespace: str, seq: int, raw: RawCheckpointRow, codec: LenientCodec
+) -> RawCheckpoint:
+    columns, fault = raw
+    parent = columns["parent_seq"]
+    opened, problem = _opened(raw)
+    return RawCheckpoint(
+        config=config_at(thread_id, namespace, str(columns["checkpoint_id"])),
+        parent_config=_parent_config(reader, thread_id, namespace, parent),
+        fault=fault or problem,
+        channels={} if opened is None else _channels(reader, thread_id, seq, opened, codec),
+        next=() if opened is None else tuple(str(entry[0]) for entry in opened.next if isinstance(entry, list)),
+        columns=columns,
+    )
+
+
+def _parent_config(reader: Reader, thread_id: str, namespace: str, parent: Any) -> dict[str, Any] | None:
+    if not isinstance(parent, int):
+        return None
+    try:
+        return config_at(thread_id, namespace, reader.id_of(thread_id, parent))
+    except CorruptRecordError:
+        return None
+
+
+def _opened(raw: RawCheckpointRow | None) -> tuple[layout.Opened | None, str | None]:
+    """Return the body's parts, or why there are none."""
+    if raw is None:
+        return None, "the row is missing"
+    body = raw.columns["body"]
+    if body is None:
+        return None, "its body is of another type"
+    try:
+        return layout.open_checkpoint(body, "the checkpoint"), None
+    except CorruptRecordError as error:
+        return None, str(error.fields()["reason"])
+
+
+def _channels(
+    reader: Reader, thread_id: str, seq: int, opened: layout.Opened, codec: LenientCodec
+) -> dict[str, RawChannel]:
+    holders: dict[int, tuple[layout.Opened | None, str | None]] = {seq: (opened, None)}
+    found = {}
+    for name, (kind, payload) in opened.channels.items():
+        held = seq - payload if kind == layout.DISTANCE and isinstance(payload, int) else seq
+        if held not in holders:
+            holders[held] = _opened(reader.raw_checkpoint(thread_id, held))
+        found[name] = _channel(name, *holders[held], codec)
+    return found
+
+
+def _channel(name: str, holder: layout.Opened | None, problem: str | None, codec: LenientCodec) -> RawChannel:
+    if holder is None:
+        return RawChannel(None, None, f"the checkpoint that holds it cannot be opened: {problem}")
+    try:
+        data = layout.value_bytes(holder, name, "the checkpoint")
+    except (CorruptRecordError, LookupError, TypeError) as error:
+        return RawChannel(None, None, f"its place in the body is damaged: {error}")
+    value = codec.loads(data, name)
+    if isinstance(value, Unreadable):
+        return RawChannel(None, data, str(value.error))
+    return RawChannel(value, data, None)
