@@ -1,6 +1,9 @@
-"""Processes that die within a test, and a saver whose clock is set by hand."""
+"""Processes that die within a test, disks that are full, and a saver whose clock is set by hand."""
 
 import itertools
+from typing import Any
+
+import apsw
 
 from stepwell import SqliteSaver, points
 from stepwell.runtime.ledger import LEASE_SECONDS
@@ -36,3 +39,15 @@ class Deaths:
     def revive(self) -> None:
         points.hook, self.dead = None, False
         self.clock.advance(LEASE_SECONDS + 1)
+
+
+def failing_at(nth: int) -> Any:
+    """Return a hook under which the nth transaction finds the disk full."""
+    reached = [0]
+
+    def hook(point: str) -> None:
+        reached[0] += point == points.WRITTEN
+        if point == points.WRITTEN and reached[0] == nth:
+            raise apsw.FullError("database or disk is full")
+
+    return hook

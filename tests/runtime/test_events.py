@@ -19,10 +19,10 @@ from stepwell import (
     events,
     points,
 )
-from stepwell.errors import LeaseLostError
+from stepwell.errors import LeaseLostError, StoreError
 from stepwell.events import Event
 from stepwell.testing import SimulatedCrash
-from tests.runtime.deaths import Deaths, Saver
+from tests.runtime.deaths import Deaths, Saver, failing_at
 from tests.runtime.graphs import Call, Flaky, Log, anote, ask, chain, fan, letters, note, thread
 
 AT_ONCE = RetryPolicy(initial_interval=0, jitter=False, retry_on=ValueError)
@@ -227,7 +227,8 @@ def test_N4_a_join_that_is_never_released_is_told(saver: SqliteSaver, heard: Hea
     assert heard.names[-2:] == ["join_not_released", "run_finished"]
 
 
-def test_a_run_that_lost_its_thread_hears_so_and_nothing_else(deaths: Deaths, heard: Heard) -> None:
+@pytest.mark.parametrize("length", [1, 2], ids=["last", "middle"])
+def test_a_run_that_lost_its_thread_hears_so_and_nothing_else(length: int, deaths: Deaths, heard: Heard) -> None:
     saver = Saver(deaths.clock)
     other = letters("ab").compile(checkpointer=saver, name="g")
 
@@ -236,10 +237,34 @@ def test_a_run_that_lost_its_thread_hears_so_and_nothing_else(deaths: Deaths, he
         contextvars.Context().run(other.invoke, {"log": ["other"]}, thread())
         return {"log": ["late"]}
 
-    graph = chain(("a", overtaken), ("b", note("b"))).compile(checkpointer=saver, name="g", listeners=[heard])
+    nodes = [("a", overtaken), ("b", note("b"))][:length]
+    graph = chain(*nodes).compile(checkpointer=saver, name="g", listeners=[heard])
     with pytest.raises(LeaseLostError):
         graph.invoke({}, thread())
     assert heard.names[-2:] == ["task_started", "lease_lost"]
+
+
+@pytest.mark.parametrize("nth", range(1, 6))
+@pytest.mark.parametrize("durability", ["sync", "exit"])
+def test_A2_what_a_failed_write_took_along_is_not_told(
+    durability: Any, nth: int, saver: SqliteSaver, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = letters("abc").compile(checkpointer=saver, listeners=[heard], events=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(points, "hook", failing_at(nth))
+        try:
+            graph.invoke({}, thread(), durability=durability)
+        except StoreError:
+            assert heard.names[-1:] in ([], ["run_failed"])
+    told = [event.checkpoint_id for event in heard.of(events.CheckpointCommitted)]
+    history = graph.get_state_history(thread())
+    assert told[::-1] == [snapshot.config["configurable"]["checkpoint_id"] for snapshot in history]
+    for record in saver.runs("t"):
+        logged = [entry.event for entry in saver.events(record.run_id)]
+        assert [event for event in logged if isinstance(event, events.CheckpointCommitted)] == heard.of(
+            events.CheckpointCommitted
+        )
+        assert logged[-1] == heard[-1]
 
 
 def test_a_run_that_is_taken_over_tells_from_whom(deaths: Deaths, heard: Heard) -> None:

@@ -5,12 +5,12 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-import apsw
 import pytest
 from hypothesis import given, strategies as st
 
 from stepwell import Command, InMemorySaver, Send, SqliteSaver, StateGraph, StoreError, interrupt, points
 from stepwell.graph.types import START
+from tests.runtime.deaths import failing_at
 from tests.runtime.graphs import Call, Counted, Log, chain, fan, letters, note, thread
 
 # -- any graph, paused and failed anywhere ----------------------------------------------------------------------------
@@ -128,18 +128,6 @@ def test_A10_the_next_superstep_waits_for_the_task_that_asked(call: Call, saver:
 
 
 # -- a commit that fails ----------------------------------------------------------------------------------------------
-
-
-def failing_at(nth: int) -> Any:
-    """Return a hook under which the nth transaction finds the disk full."""
-    reached = [0]
-
-    def hook(point: str) -> None:
-        reached[0] += point == points.WRITTEN
-        if point == points.WRITTEN and reached[0] == nth:
-            raise apsw.FullError("database or disk is full")
-
-    return hook
 
 
 @pytest.mark.parametrize("nth", range(1, 6))

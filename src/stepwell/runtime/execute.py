@@ -102,6 +102,8 @@ async def _note_attempt(run: Run, base: Base, task_run: TaskRun, again: Again) -
     next_at = run.clock.now() + int(again.delay * 1e6)
     report_retry(run, task_run, again.error, next_at)
     await run.ledger.attempt(base, task_run.index, again.error, task_run.attempt - 1, task_run.first_at, next_at)
+    if run.tell is not None:
+        run.tell.publish()
 
 
 class Flight:
@@ -203,6 +205,8 @@ class Flight:
             await self.run.ledger.outcomes(self.base)
             if self.run.stream is not None:
                 self.run.stream.publish()
+            if self.run.tell is not None:
+                self.run.tell.publish()
 
     def _late(self, call: Call, at: float) -> bool:
         """Tell whether a call came back after its time: its mail may lie while the consumer of a stream is busy."""

@@ -172,11 +172,14 @@ class Teller:
 
     def cut_off(self, base: Base, error: BaseException) -> None:
         """Be told that the driving was cut off with nothing left to write, or no right to."""
-        if isinstance(error, LeaseLostError) and self._began and not self._over:
+        if isinstance(error, LeaseLostError) and self._began:
             self.forget()  # it is not durable and never will be
             self._over = True
             self._hand_out(events.LeaseLost(**self.where()))
-        self.over(base, lifecycle.CANCELLED, error)
+        elif self._over:
+            self.forget()  # the end was on its way, and nobody knows whether it landed
+        else:
+            self.over(base, lifecycle.CANCELLED, error)
 
     # -- supersteps and checkpoints ------------------------------------------------------------------------------------
 
