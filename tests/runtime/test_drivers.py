@@ -2,12 +2,14 @@
 
 import itertools
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stepwell import NestedThreadError, SqliteSaver, ThreadBusyError, points
-from tests.runtime.graphs import GIVEN, Call, Log, chain, letters, note, thread
+from tests.runtime.graphs import GIVEN, Call, Counted, Log, chain, letters, note, thread
 
 
 class Held:
@@ -70,6 +72,38 @@ def test_the_same_run_id_joins_the_run_that_is_going_on(held: Any, call: Call, m
     driver.join()
     assert results == [{"log": ["held"]}]
     assert node.calls == 1
+
+
+def test_K1_of_many_callers_with_one_run_id_one_runs_and_all_get_its_result(saver: SqliteSaver) -> None:
+    """DBOS's report 544: concurrent calls with one workflow id were all executed."""
+    node = Counted("once")
+    graph = chain(("once", node)).compile(checkpointer=saver)
+    together = threading.Barrier(10)
+
+    def submit(_: int) -> Any:
+        together.wait(60)
+        return graph.invoke({"log": ["in"]}, thread(run_id="order-7"))
+
+    with ThreadPoolExecutor(10) as pool:
+        results = list(pool.map(submit, range(10)))
+    assert results == [{"log": ["in", "once"]}] * 10
+    assert node.calls == 1
+
+
+def test_I11_an_edit_from_another_process_is_not_lost_quietly(tmp_path: Path) -> None:
+    """Yuxi's report 875: a server and a worker shared a file, and an edit during a run was lost without a word."""
+    node = Held()
+    with SqliteSaver(tmp_path / "threads.db") as worker, SqliteSaver(tmp_path / "threads.db") as server:
+        running, editing = (chain(("held", node)).compile(checkpointer=each) for each in (worker, server))
+        with ThreadPoolExecutor(1) as pool:
+            run = pool.submit(running.invoke, {}, thread())
+            assert node.reached.wait(60)
+            with pytest.raises(ThreadBusyError):
+                editing.update_state(thread(), {"log": ["edit"]})
+            node.release.set()
+            assert run.result() == {"log": ["held"]}
+        editing.update_state(thread(), {"log": ["edit"]})
+        assert running.get_state(thread()).values == {"log": ["held", "edit"]}
 
 
 def test_a_node_cannot_drive_the_thread_it_runs_on(call: Call, saver: SqliteSaver) -> None:

@@ -7,8 +7,18 @@ from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
 
-from stepwell import END, START, Command, InvalidConfigError, InvalidUpdateError, Send, SqliteSaver, StateGraph
-from tests.runtime.graphs import Call, Log, anote, chain, fan, note, thread
+from stepwell import (
+    END,
+    START,
+    Command,
+    InvalidConfigError,
+    InvalidUpdateError,
+    Send,
+    SqliteSaver,
+    StateGraph,
+    interrupt,
+)
+from tests.runtime.graphs import Call, Counted, Log, anote, chain, fan, note, thread
 
 
 class Parcels(TypedDict, total=False):
@@ -22,6 +32,24 @@ def to_each(state: Parcels) -> list[Send]:
 
 def carriers(carry: Any) -> StateGraph[Any, Any, Any, Any]:
     return StateGraph(Parcels).add_node("carry", carry).add_conditional_edges(START, to_each, ["carry"])
+
+
+# -- a node that two ways lead to -------------------------------------------------------------------------------------
+
+
+def test_C1_a_node_that_two_ways_lead_to_runs_once_after_an_approval(call: Call, saver: SqliteSaver) -> None:
+    """LangGraph's report 4397: an approval, then a tool node reached by an edge and by a router, gave two results."""
+
+    def approve(state: Log) -> Command[Any]:
+        return Command(update={"log": [f"approved: {interrupt('run it?')}"]}, goto="tool")
+
+    tool = Counted("tool")
+    graph = StateGraph(Log).add_node("approve", approve).add_node("tool", tool).add_edge(START, "approve")
+    graph.add_edge("approve", "tool").add_conditional_edges("approve", lambda state: "tool", ["tool"])
+    compiled = graph.compile(checkpointer=saver)
+    call(compiled, {}, thread())
+    assert call(compiled, Command(resume="yes"), thread()) == {"log": ["approved: yes", "tool"]}
+    assert tool.calls == 1
 
 
 # -- sends ------------------------------------------------------------------------------------------------------------

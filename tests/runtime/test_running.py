@@ -1,6 +1,7 @@
 """A graph runs the same whoever drives it: sync or async, from sync or async nodes, with or without a saver."""
 
 import asyncio
+import gc
 import threading
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypedDict
@@ -21,6 +22,9 @@ from stepwell import (
     StateGraph,
     interrupt,
 )
+from stepwell.runtime.ledger import Ledger
+from stepwell.runtime.run import Run
+from stepwell.superstep.state import Base
 from tests.runtime.graphs import Call, Log, anote, ask, chain, fan, letters, note, thread
 
 
@@ -38,6 +42,22 @@ def test_a_saver_changes_nothing_about_the_result(call: Call, saver: SqliteSaver
     graph = letters("abc").compile(checkpointer=saver)
     assert call(graph, {"log": []}, thread(), durability=any_durability) == {"log": ["a", "b", "c"]}
     assert graph.get_state(thread()).values == {"log": ["a", "b", "c"]}
+
+
+def test_G8_nothing_of_a_run_is_kept_once_it_is_over(call: Call, saver: SqliteSaver) -> None:
+    """LangGraph's report 3481: memory grew with the number of runs. Here what runs and states are made of is gone."""
+    graph = letters("ab").compile(checkpointer=saver)
+
+    def left() -> int:
+        gc.collect()
+        return sum(isinstance(found, Run | Base | Ledger) for found in gc.get_objects())
+
+    call(graph, {"log": []}, thread("first"))
+    before = left()
+    for number in range(20):
+        call(graph, {"log": []}, thread(f"t{number}"))
+        list(graph.stream({"log": []}, thread(f"s{number}")))
+    assert left() == before
 
 
 async def test_sync_calls_return_inside_a_running_loop_and_beside_async_ones(saver: SqliteSaver) -> None:

@@ -147,7 +147,8 @@ def start_together(start: Start, path: Path, *, count: int, steps: int) -> list[
     return processes
 
 
-def test_many_processes_share_a_file_without_one_locked_out(path: Path, start: Start) -> None:
+def test_I10_many_processes_share_a_file_without_one_locked_out(path: Path, start: Start) -> None:
+    """LangGraph's report 8136: many concurrent saves found the database locked."""
     processes = start_together(start, path, count=4, steps=60)
     store = SqliteStore(path)
     while not all(process.ended() for process in processes):
