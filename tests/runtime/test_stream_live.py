@@ -139,15 +139,16 @@ def test_what_is_sent_after_the_run_has_ended_is_an_error(chunks: Chunks) -> Non
         kept[0].stream_message("too late")
 
 
-def test_what_is_sent_after_a_run_has_failed_is_an_error(chunks: Chunks) -> None:
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_what_is_sent_after_a_run_has_failed_is_an_error(error: type[BaseException], chunks: Chunks) -> None:
     kept: list[StreamWriter] = []
 
     def fail(state: Log, writer: StreamWriter) -> None:
         kept.append(writer)
         writer("last words")
-        raise ValueError("broken")
+        raise error("broken")
 
-    with pytest.raises(ValueError, match="broken"):
+    with pytest.raises(error, match="broken"):
         chunks(chain(("fail", fail)).compile(), {}, stream_mode="custom")
     with pytest.raises(StreamClosedError):
         kept[0]("too late")
