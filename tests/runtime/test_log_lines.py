@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stepwell import START, Command, InMemorySaver, RetryPolicy, StateGraph, points
+from stepwell import START, Command, InMemorySaver, PoisonedRunError, RetryPolicy, StateGraph, points
 from stepwell.testing import SimulatedCrash
 from tests.runtime.deaths import Deaths, Saver
 from tests.runtime.graphs import Flaky, Log, ask, chain, letters, note, thread
@@ -93,6 +93,21 @@ def test_a_run_that_is_given_up_is_said(lines: Any, deaths: Deaths) -> None:
     graph.invoke({}, thread(run_id="new"))
     given_up = "run old of thread t is given up: its process died, and run new took the thread"
     assert ("WARNING", given_up) in lines()
+
+
+def test_a_run_that_cannot_be_recovered_says_so(lines: Any, deaths: Deaths) -> None:
+    graph = letters("a").compile(checkpointer=Saver(deaths.clock))
+    for life in range(6):
+        deaths.dies_at(points.TASK_STARTED)
+        with pytest.raises(SimulatedCrash):
+            graph.invoke(None if life else {}, thread())
+        deaths.revive()
+    lines()
+    with pytest.raises(PoisonedRunError):
+        graph.invoke(None, thread())
+    (_, _), (level, resumed), (_, failed) = lines()
+    assert (level, resumed.endswith("attempt 7, 6 without progress")) == ("WARNING", True)
+    assert "PoisonedRunError" in failed
 
 
 def test_nothing_is_printed_where_nobody_configured_logging() -> None:

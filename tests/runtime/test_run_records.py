@@ -113,12 +113,12 @@ def test_runs_come_in_pages_that_say_whether_there_are_more(saver: SqliteSaver) 
         graph.invoke({}, thread(run_id=f"r{number}"))
     first = saver.runs("t", limit=2)
     assert [record.run_id for record in first] == ["r4", "r3"]
-    assert first.before == "r3"
-    second = saver.runs("t", limit=2, before=first.before)
-    third = saver.runs("t", limit=2, before=second.before)
+    assert first.more == "r3"
+    second = saver.runs("t", limit=2, before=first.more)
+    third = saver.runs("t", limit=2, before=second.more)
     assert [record.run_id for record in (*second, *third)] == ["r2", "r1", "r0"]
-    assert third.before is None
-    assert saver.runs("t").before is None
+    assert third.more is None
+    assert saver.runs("t").more is None
     assert asyncio.run(saver.aruns("t", limit=2)) == first
 
 

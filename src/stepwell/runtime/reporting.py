@@ -81,6 +81,8 @@ def report_beginning(run: Run, claim: Claim) -> None:
         )
     else:
         log.info("run %s (%s) of thread %s begins at checkpoint %s", row.run_id, row.kind, row.thread_id, at)
+    if row.status != lifecycle.RUNNING:  # it was over before it began, or is given up
+        report_end(run, run.base, row.status, row.error)
 
 
 def report_retry(run: Run, task_run: TaskRun, error: BaseException, due_at: int) -> None:

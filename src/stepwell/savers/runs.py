@@ -11,7 +11,7 @@ from uuid import UUID
 
 from stepwell.errors import InvalidConfigError, UnknownRunError
 from stepwell.events import LoggedEvent, event_of
-from stepwell.runtime.config import parse_config
+from stepwell.runtime.config import thread_id_of
 from stepwell.store import RunRow, Store, ThreadRow
 from stepwell.superstep import lifecycle
 
@@ -56,15 +56,16 @@ class RunRecord:
 
 
 class RunPage(list[RunRecord]):
-    """Some runs of a thread. `before` is what to ask for next, None where nothing is left out."""
+    """Some runs of a thread."""
 
-    before: str | None = None
+    more: str | None = None
+    """What to pass as `before=` to go on behind a limit; None where nothing is left."""
 
 
 def read_runs(store: Store, given: ThreadId, limit: int | None, before: str | None) -> RunPage:
     """Return a page of the thread's runs."""
     _check(limit)
-    thread_id = parse_config({"configurable": {"thread_id": given}}).thread_id or ""
+    thread_id = thread_id_of(given)
     with store.reading() as reader:
         if before is not None:
             known = reader.run(before)
@@ -74,7 +75,7 @@ def read_runs(store: Store, given: ThreadId, limit: int | None, before: str | No
         rows = reader.runs(thread_id, None if limit is None else limit + 1, before)
     page = RunPage(_record(store, row, thread) for row in rows[:limit])
     if limit is not None and len(rows) > limit:
-        page.before = page[-1].run_id
+        page.more = page[-1].run_id
     return page
 
 
