@@ -173,7 +173,7 @@ def _where_it_died(run: Run, reader: Reader, place: Place, crashed: RunRow) -> P
         row = reader.newest(thread_id, namespace, crashed.lineage)
     if row is None or (place.loaded is not None and place.loaded.row == row):
         return place if row is not None else place._replace(loaded=None)
-    newest = reader.newest(thread_id, namespace, row.lineage) == row
+    newest = reader.head_seq(thread_id, namespace, row.lineage) == row.seq
     return Place(place.thread, load(reader, run.codec, run.plan, row, crashed.run_id), newest, crashed)
 
 
@@ -194,7 +194,7 @@ def _locate(run: Run, reader: Reader) -> Place:
     crashed = reader.run(thread.run_id) if thread.run_id else None
     if row is None:
         return Place(thread, None, True, crashed)
-    newest = wanted is None or reader.newest(thread_id, namespace, row.lineage) == row
+    newest = wanted is None or reader.head_seq(thread_id, namespace, row.lineage) == row.seq
     loaded = load(reader, run.codec, run.plan, row, crashed.run_id if crashed is not None else "")
     return Place(thread, loaded, newest, crashed)
 

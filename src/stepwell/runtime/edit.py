@@ -31,6 +31,7 @@ from stepwell.runtime.origins import origin_record
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.run import Run
 from stepwell.runtime.standing import Edit, Spot, Standing, stand
+from stepwell.runtime.unreadable import comparable, require_readable
 from stepwell.store import Claim, ShapeRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import count, initial_values, start_outcome
@@ -175,6 +176,7 @@ async def _acted(run: Run, spot: Spot, acts: Sequence[Acting], source: str) -> E
     """Return the state after the updates, running the nodes' routers where they have some."""
     made = [_written(run, spot.base, act) for act in acts]
     base = _fitting(run, spot, [key for each in made for key, _ in each.writes])
+    require_readable(run.plan, base.state.values, [write for each in made for write in each.writes])
     acted = acting_base(base, acts)
     outcomes = [await _routed(run, acted, i, act.node, made[i]) for i, act in enumerate(acts)]
     merged = merge(run.plan, acted.state, acted.tasks, outcomes)
@@ -240,7 +242,9 @@ def _add(run: Run, spot: Spot, edited: Edited) -> Spot:
 
 
 def _same_input(run: Run, old: Base, before: Task, new: Base, after: Task) -> bool:
-    return run.digest(_input_of(run, old, before)) == run.digest(_input_of(run, new, after))
+    inputs = (_input_of(run, old, before), _input_of(run, new, after))
+    one, other = (run.digest(comparable(given)) for given in inputs)
+    return one == other
 
 
 def _input_of(run: Run, base: Base, task: Task) -> Any:

@@ -16,6 +16,7 @@ from stepwell.runtime.changes import in_the_way
 from stepwell.runtime.ledger import Ledger
 from stepwell.runtime.loading import Loaded, check_input_kept, load
 from stepwell.runtime.run import Run
+from stepwell.runtime.unreadable import LenientCodec
 from stepwell.store import NO_DIGEST, CheckpointRow, Reader, RunRow, ThreadRow
 from stepwell.superstep.begin import empty_state
 from stepwell.superstep.carry import Record
@@ -92,8 +93,9 @@ def _read(run: Run, reader: Reader, change: Edit) -> Standing:
         identity = Identity(run.plan.graph_id, run.plan.version, thread_id, namespace, "")
         nothing: Parent = (None, NO_DIGEST)
         return Standing(thread, Spot(Base(empty_state(run.plan), identity), nothing, nothing, 0), crashed)
-    loaded = load(reader, run.codec, run.plan, row)
-    newest = not change.fork and reader.newest(thread_id, namespace, row.lineage) == row
+    codec = LenientCodec(run.codec) if change.supersteps else run.codec  # what an edit replaces need not be readable
+    loaded = load(reader, codec, run.plan, row)
+    newest = not change.fork and reader.head_seq(thread_id, namespace, row.lineage) == row.seq
     return Standing(thread, _spot(run, reader, loaded, newest), crashed)
 
 

@@ -6,10 +6,14 @@ reading it raised, and it cannot be stored again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stepwell.codec import Codec
+from stepwell.errors import InvalidUpdateError
+from stepwell.graph.channel import overwritten
+from stepwell.plan.tables import Plan
+from stepwell.superstep.outcome import Write
 
 
 class Unreadable:
@@ -53,3 +57,28 @@ class LenientCodec(Codec):
             return self._strict.loads(data, path)
         except Exception as error:  # a hook of the user's may raise anything
             return Unreadable(path, bytes(data), error)
+
+
+def require_readable(plan: Plan, values: Mapping[str, Any], writes: Iterable[Write]) -> None:
+    """Raise InvalidUpdateError where a write would be folded into a value that cannot be read."""
+    poisoned = [key for key, value in values.items() if isinstance(value, Unreadable)]
+    if not poisoned:
+        return
+    written: dict[str, list[Any]] = {}
+    for key, value in writes:
+        written.setdefault(key, []).append(value)
+    for key in poisoned:
+        made = written.get(key)
+        if made and not plan.channels[key].single and not any(overwritten(write)[0] for write in made):
+            raise InvalidUpdateError(
+                f"The value of {key} cannot be read, so nothing can be added to it: {values[key].error} "
+                f"Replace it, as in update_state(config, {{{key!r}: Overwrite(...)}}).",
+                channel=key,
+            )
+
+
+def comparable(given: Any) -> Any:
+    """Return a task's input so that two of them can be compared: what cannot be read is its bytes."""
+    if isinstance(given, Unreadable):
+        return "unreadable", given.data
+    return {key: comparable(value) for key, value in given.items()} if type(given) is dict else given
