@@ -202,6 +202,8 @@ class CompiledGraph(Reading, Editing, Shape):
             context=coerce_context(self.plan.context, options.get("context")),
             before=self._breakpoints(options.get("interrupt_before"), self.plan.interrupt_before),
             after=self._breakpoints(options.get("interrupt_after"), self.plan.interrupt_after),
+            places_breakpoints=any(options.get(name) is not None for name in ("interrupt_before", "interrupt_after")),
+            keep_breakpoints=bool(options.get("keep_breakpoints")),
             on_pending=options.get("on_pending"),
             on_limit=options.get("on_limit") or "raise",
             thread_step_limit=options.get("thread_step_limit"),

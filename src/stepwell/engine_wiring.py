@@ -41,6 +41,8 @@ class RunOptions(TypedDict, total=False):
     interrupt_before: Breakpoints
     interrupt_after: Breakpoints
     """Nodes to pause at, instead of those the graph was compiled with; "*" for all."""
+    keep_breakpoints: bool
+    """Keep this call's with the thread: later calls that place none stop there too, until a call keeps others or []."""
     durability: Literal["sync", "async", "exit"] | None
     """When supersteps become durable; "sync" unless given."""
     on_pending: Literal["raise", "discard", "finish"] | None

@@ -9,6 +9,7 @@ from stepwell import (
     AnswerNotUsedWarning,
     Command,
     InvalidConfigError,
+    NoCheckpointerError,
     Send,
     SqliteSaver,
     StateGraph,
@@ -139,3 +140,53 @@ def test_a_breakpoint_shows_in_updates_as_no_questions(modes: Any, saver: Sqlite
 
 def test_without_a_saver_a_breakpoint_ends_the_run(call: Call) -> None:
     assert call(letters("abc").compile(interrupt_before=["c"]), {}) == {"log": ["a", "b"]}
+
+
+# -- breakpoints that a thread keeps -----------------------------------------------------------------------------------
+
+
+def test_B16_breakpoints_of_a_call_are_its_own(call: Call, saver: SqliteSaver) -> None:
+    """The documentation of LangGraph, pull request 2119: what one call places is unknown to the one that continues."""
+    graph = letters("abc").compile(checkpointer=saver)
+    assert call(graph, {}, thread(), interrupt_before=["a"], interrupt_after=["b"]) == {"log": []}
+    assert call(graph, None, thread()) == {"log": ["a", "b", "c"]}
+
+
+def test_B16_a_thread_may_keep_the_breakpoints_of_a_call(call: Call, saver: SqliteSaver, any_durability: str) -> None:
+    graph = letters("abc").compile(checkpointer=saver)
+    options = {"durability": any_durability}
+    kept: Any = {"interrupt_before": ["a"], "interrupt_after": ["b"], "keep_breakpoints": True, **options}
+    assert call(graph, {}, thread(), **kept) == {"log": []}
+    assert call(graph, None, thread(), **options) == {"log": ["a", "b"]}
+    assert call(graph, None, thread(), **options) == {"log": ["a", "b", "c"]}
+    assert call(graph, {}, thread(), **options) == {"log": ["a", "b", "c"]}
+    assert graph.get_state(thread()).next == ("a",)
+    assert call(graph, None, thread(), interrupt_before=["c"], **options) == {"log": ["a", "b", "c", "a", "b"]}
+
+
+def test_kept_breakpoints_hold_for_other_processes_and_copies_until_others_are_kept(
+    call: Call, saver: SqliteSaver
+) -> None:
+    graph = letters("abc").compile(checkpointer=saver)
+    call(graph, {}, thread(), interrupt_before="*", keep_breakpoints=True)
+    saver.copy_thread("t", "copy")
+    again = letters("abc").compile(checkpointer=saver)
+    assert call(again, None, thread("copy")) == {"log": ["a"]}
+    assert call(again, None, thread(), interrupt_before=["c"], keep_breakpoints=True) == {"log": ["a", "b"]}
+    assert call(again, None, thread()) == {"log": ["a", "b", "c"]}
+    call(again, {}, thread(), interrupt_before=[], keep_breakpoints=True)
+    assert call(again, {}, thread())["log"] == list("abc" * 3)
+    assert call(again, None, thread("copy")) == {"log": ["a", "b"]}
+
+
+def test_breakpoints_that_are_kept_already_are_not_written_again(saver: SqliteSaver) -> None:
+    graph = letters("a").compile(checkpointer=saver)
+    for _ in range(3):
+        graph.invoke({}, thread(), interrupt_before=["a"], keep_breakpoints=True, on_pending="discard")
+    with saver.store.reading() as reader:
+        assert len(reader.records_of_kind("t", "breakpoints")) == 1
+
+
+def test_without_a_checkpointer_no_breakpoint_is_kept(call: Call) -> None:
+    with pytest.raises(NoCheckpointerError, match="keep_breakpoints needs a checkpointer"):
+        call(letters("a").compile(), {}, interrupt_before=["a"], keep_breakpoints=True)

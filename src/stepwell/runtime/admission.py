@@ -23,6 +23,7 @@ from stepwell.errors import (
     UnknownCheckpointError,
 )
 from stepwell.graph.types import Command
+from stepwell.runtime.breakpoints import follow_breakpoints, refuse_to_keep
 from stepwell.runtime.changes import check_continued
 from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
 from stepwell.runtime.loading import check_input_kept, load, superseded
@@ -110,6 +111,7 @@ def _begin_without_store(run: Run) -> None:
         raise EmptyInputError(thread_id="-")
     if isinstance(raw, Command) and resumes(raw):
         raise NoCheckpointerError("Cannot use Command(resume=...) without checkpointer", operation="resume")
+    refuse_to_keep(run)
     run.run_id = run.config.run_id or run.ids.new()
     run.ledger = Ledger(run)
     base = Base(empty_state(run.plan), new_identity(run))
@@ -145,6 +147,8 @@ def _compose(run: Run, reader: Reader) -> Any:
         place = _where_it_died(run, reader, place, crashed)
         raw = None if known is not None else raw
     run.run_id = crashed.run_id if crashed is not None else run.config.run_id or run.ids.new()
+    if place.thread is not None or run.request.keep_breakpoints:
+        follow_breakpoints(run, reader)
     if place.loaded is not None and (raw is not None or place.loaded.base.tasks):
         begins = not isinstance(raw, Command) if raw is not None else crashed is not None and bool(crashed.input)
         check_continued(run, reader, place.loaded, keeps_tasks=not begins)

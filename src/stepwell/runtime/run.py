@@ -55,6 +55,10 @@ class Request:
     """What happens at a step limit: raise | stop."""
     thread_step_limit: int | None = None
     retry_only: bool = False
+    places_breakpoints: bool = False
+    """Whether the call says where to stop; else the thread may."""
+    keep_breakpoints: bool = False
+    """Whether later calls on the thread shall stop there too."""
     tasks: tuple[str, ...] | None = None
     """The tasks, by id or node, that a retry runs anew; None: what has failed."""
 

@@ -22,10 +22,11 @@ ATTEMPT: Final = "attempt"
 ANSWER: Final = "answer"
 DISCARDED: Final = "discarded"
 ORIGIN: Final = "origin"
+BREAKPOINTS: Final = "breakpoints"
 
-RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED, ORIGIN)
+RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED, ORIGIN, BREAKPOINTS)
 """What can be recorded on a base checkpoint. The newest of the first four is the task's outcome, unless the task was
-discarded since. An origin stands on no checkpoint (base 0): it is of the whole thread."""
+discarded since. The last two stand on no checkpoint (base 0): they are of the whole thread."""
 
 SOURCES: Final = ("input", "loop", "update", "fork")
 """What made a checkpoint."""
