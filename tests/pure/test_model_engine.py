@@ -138,6 +138,35 @@ def _ends(seen: Seen) -> Seen:
     return Seen(seen.error, seen.values, seen.next, seen.questions, [seen.history[0][3:6]])
 
 
+# -- trees ------------------------------------------------------------------------------------------------------------
+
+TREES = (
+    *("begin", "reply", "reply earlier", "continue", "edit", "rewrite", "rewrite head"),
+    *("retry", "fork", "replay", "redirect"),
+)
+
+
+@given(scripts(graph_scripts(), TREES, breaks=False, most=6))
+def test_every_branch_is_what_its_own_history_makes_it(script: Script) -> None:
+    """INV-5, INV-9: random trees, killed and reopened. Each branch reads the same live and from disk, in a copy of the
+    thread and in a fork into another; and folding what its supersteps recorded, one by one, leads to its head."""
+    with TemporaryDirectory() as folder:
+        machine = Machine(script.graph, Path(folder) / "threads.db")
+        try:
+            for step in script.steps:
+                machine.play(step)
+            live = machine.branches()
+            machine.reopen()
+            assert machine.branches() == live
+            assert machine.copied() == live
+            assert machine.forked() == [(values, next_, joins) for _, values, next_, joins, _ in live]
+            assert machine.folded() == [values for _, values, *_ in live]
+            assert list(machine.saver.store.verify()) == []
+        finally:
+            points.hook = None
+            machine.close()
+
+
 # -- faults that were found so ----------------------------------------------------------------------------------------
 
 SHAPES = {

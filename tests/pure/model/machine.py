@@ -14,8 +14,14 @@ from typing import Any
 
 from stepwell import END, Command, RunError, StateSnapshot, StateUpdate, StepwellError, points
 from stepwell.runtime.ledger import LEASE_SECONDS
+from stepwell.runtime.loading import load
+from stepwell.savers.copying import copy_thread
+from stepwell.store import CheckpointRow
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.superstep import body as layout, lifecycle
+from stepwell.superstep.merge import merge
+from stepwell.superstep.outcome import Succeeded
+from stepwell.superstep.state import State
 from stepwell.testing import FakeClock, SimulatedCrash
 from stepwell.testing.graphs import GraphScript, ScheduledFailure, World
 from tests.pure.model.scripts import (
@@ -251,6 +257,77 @@ class Machine:
         now: StateSnapshot = self.graph.get_state(THREAD)
         history = [_plain(snapshot) for snapshot in self.graph.get_state_history(THREAD)]
         return Seen(error, now.values, now.next, [question.value for question in now.interrupts], history)
+
+    # -- branches ----------------------------------------------------------------------------------------------------
+
+    def reopen(self) -> None:
+        """Come back as another process, without a crash."""
+        if self.path is not None:
+            self.saver.store.close()
+            self.saver = Saver(self.path, self.clock)
+        self._deploy()
+
+    def branches(self, thread_id: str = "t") -> list[Any]:
+        """Return what each lineage's newest checkpoint shows: lineage, values, next, joins, tasks."""
+        heads: dict[int, StateSnapshot] = {}
+        for snapshot in self.graph.get_state_history({"configurable": {"thread_id": thread_id}}):
+            heads.setdefault(snapshot.lineage, snapshot)
+        return [
+            (lineage, shown.values, shown.next, dict(shown.joins), _plain(shown)[6])
+            for lineage, shown in sorted(heads.items(), key=lambda head: head[0])
+        ]
+
+    def copied(self) -> list[Any]:
+        """Copy the thread; return the branches of the copy."""
+        copy_thread(self.saver.store, "t", "copy", self.clock.now())
+        return self.branches("copy")
+
+    def forked(self) -> list[Any]:
+        """Fork the head of each branch into a thread of its own; return what those show."""
+        found = []
+        for lineage, config in self._heads():
+            address = self.graph.fork(config, thread_id=f"fork {lineage}")
+            snapshot = self.graph.get_state(address)
+            found.append((snapshot.values, snapshot.next, dict(snapshot.joins)))
+        return found
+
+    def folded(self) -> list[Any]:
+        """Return, per branch, the values that its recorded outcomes make, superstep by superstep from its beginning."""
+        with self.saver.store.reading() as reader:
+            found = []
+            for _, config in self._heads():
+                row = reader.checkpoint("t", "", config["configurable"]["checkpoint_id"])
+                assert row is not None
+                state = self._fold(reader, row)
+                found.append({key: state.values[key] for key in self.graph.plan.channels if key in state.values})
+            return found
+
+    def _heads(self) -> list[tuple[int, Any]]:
+        heads: dict[int, Any] = {}
+        for snapshot in self.graph.get_state_history(THREAD):
+            heads.setdefault(snapshot.lineage, snapshot.config)
+        return sorted(heads.items())
+
+    def _fold(self, reader: Any, row: CheckpointRow) -> State:
+        """Return a checkpoint's state, its values made anew from its parent's where it is a superstep."""
+        plan, codec = self.graph.plan, self.graph.codec
+        loaded = load(reader, codec, plan, row)
+        if row.source != "loop":
+            return loaded.base.state
+        (parent,) = reader.checkpoints("t", [row.parent_seq])
+        before = self._fold(reader, parent)
+        base = load(reader, codec, plan, parent).base
+        held = {record.seq: record for record in reader.records("t", row.parent_seq)}
+        outcomes = {}
+        for node, index, _, *outcome in loaded.opened.outcomes:
+            if len(outcome) == 1:
+                outcomes[node, index] = layout.decode_succeeded(codec, held[outcome[0]].body, "r")
+            else:
+                routes = layout.decode_routes(codec, outcome[1])
+                outcomes[node, index] = Succeeded(layout.decode_writes(codec, outcome[0]), routes)
+        made = merge(plan, before, base.tasks, [outcomes[task.node, task.index] for task in base.tasks]).state
+        assert made._replace(values={}) == loaded.base.state._replace(values={})
+        return made
 
     def _check_sleepers_and_successes(self) -> None:
         """INV-4 and INV-8: what the disk holds as done, and what waits for an answer, has not been called since."""
