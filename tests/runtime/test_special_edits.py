@@ -222,6 +222,15 @@ def test_an_update_may_name_its_task(saver: SqliteSaver) -> None:
     assert named.writes == {"b": log("by task")}
 
 
+def test_an_update_does_not_hide_what_a_finished_task_wrote(saver: SqliteSaver) -> None:
+    graph = fan(("a", note("a")), ("b", Flaky("b"))).compile(checkpointer=saver)
+    with pytest.raises(ValueError, match="broken"):
+        graph.invoke({}, thread())
+    base = graph.get_state(graph.get_state(thread()).config)
+    graph.bulk_update_state(thread(), [[StateUpdate(log("1"), "a"), StateUpdate(log("2"), "b")]])
+    assert [task.result for task in graph.get_state(base.config).tasks] == [log("a"), log("2")]
+
+
 # -- END --------------------------------------------------------------------------------------------------------------
 
 

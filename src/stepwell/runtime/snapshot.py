@@ -210,7 +210,7 @@ def _task(
     base: Base, index: int, task: Task, merged: Any, asked: Sequence[Question], live: bool, still_open: set[str]
 ) -> PregelTask:
     outcome = base.outcomes[index]
-    if merged is None and isinstance(outcome, Succeeded):
+    if isinstance(outcome, Succeeded):  # an edit in its place changes nothing about what it wrote
         merged = outcome.writes
     done = merged is not None
     error = outcome.text if isinstance(outcome, Failed | Cancelled) and not done else None
