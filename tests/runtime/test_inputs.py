@@ -189,6 +189,9 @@ def test_a_thread_id_that_could_be_mistaken_is_refused(wrong: Any, call: Call, s
         ({"thread_id": "t"}, r"unknown key 'thread_id' \(it belongs in configurable\)"),
         ({"recursion_limt": 3}, "unknown key 'recursion_limt'; known: "),
         ({"configurable": {"thread_id": "t", "recursion_limit": 3}}, "recursion_limit is a top-level key"),
+        ({"configurable": {"thread-id": "t"}}, "configurable has 'thread-id'; did you mean 'thread_id'"),
+        ({"configurable": {"thraed_id": "t"}}, "did you mean 'thread_id'"),
+        ({"configurable": {"thread_id": "t", "checkpointId": "x"}}, "did you mean 'checkpoint_id'"),
         ({"configurable": {"checkpoint_id": "x"}}, "checkpoint_id needs a thread_id beside it"),
         ({"configurable": {"thread_id": "t"}, "recursion_limit": 0}, "recursion_limit must be at least 1"),
         ({"configurable": {"thread_id": "t"}, "metadata": {"x": object()}}, "metadata must be JSON"),
@@ -199,3 +202,14 @@ def test_a_config_that_would_be_ignored_is_refused(config: Any, message: str, ca
     graph: Any = StateGraph(Log).add_sequence([("a", note("a"))]).set_entry_point("a").compile(checkpointer=saver)
     with pytest.raises(InvalidConfigError, match=message):
         call(graph, {}, config)
+
+
+@pytest.mark.parametrize("own", ["thread_ids", "thread", "threadId", "thread_name", "checkpoint"])
+def test_keys_of_the_callers_own_reach_the_nodes_however_they_are_called(
+    own: str, call: Call, saver: SqliteSaver
+) -> None:
+    def node(state: Log, config: Any) -> dict[str, list[str]]:
+        return {"log": [config["configurable"][own]]}
+
+    graph = StateGraph(Log).add_node("a", node).set_entry_point("a").compile(checkpointer=saver)
+    assert call(graph, {}, {"configurable": {"thread_id": "t", own: "mine"}})["log"] == ["mine"]

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from stepwell.errors import InvalidConfigError
+from stepwell.runtime.misspelt import check_spelling
 
 TOP_LEVEL = frozenset(
     {"tags", "metadata", "callbacks", "run_name", "run_id", "max_concurrency", "recursion_limit", "configurable"}
@@ -61,6 +62,9 @@ def parse_config(config: Mapping[str, Any] | None, *defaults: Mapping[str, Any] 
                 reason=f"unknown key {key!r}{hint}; known: {', '.join(sorted(TOP_LEVEL))}", key=key
             )
     configurable = given.get("configurable") or {}
+    for key in configurable:
+        if key not in ADDRESS:
+            check_spelling(key, configurable, ADDRESS)
     for key in ("recursion_limit", "max_concurrency"):
         if key in configurable:
             raise InvalidConfigError(reason=f"{key} is a top-level key, not one of configurable", key=key)
