@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from benchmarks import chains, durable, fan_out, floor, growth, report, resume
+from benchmarks import chains, durable, fan_out, floor, growth, history, report, resume
 from benchmarks.measure import Measured, Row, cpu_seconds, measure, seconds
 
 FAMILIES: dict[str, Callable[[], list[Row]]] = {
@@ -16,6 +16,7 @@ FAMILIES: dict[str, Callable[[], list[Row]]] = {
     "fan_out": fan_out.rows,
     "growth": growth.rows,
     "resume": resume.rows,
+    "history": history.rows,
     "floor": floor.rows,
 }
 
