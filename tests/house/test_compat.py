@@ -1,5 +1,6 @@
 """The kit behind `make compat`: what it cuts out of a module of tests, and whether its lists say what they should."""
 
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tests.compat import listing
 from tests.compat.missing import Missing, NameNotProvidedError
 from tests.compat.slicing import slice_tests
 
+ROOT = Path(__file__).parents[2]
 MODULE = """
 import operator
 from typing import TYPE_CHECKING
@@ -99,6 +101,18 @@ def test_every_function_that_may_fail_is_listed_with_its_reason(path: Path) -> N
     exceptions = listing.read(path)
     assert [name for name, reason in exceptions.items() if not reason] == []
     assert exceptions.keys() - known.keys() == set()
+
+
+def test_the_readme_counts_as_the_last_whole_run_did() -> None:
+    counts = json.loads(listing.COUNTS.read_text())
+    assert counts["functions"] == len(listing.read(listing.LISTED))
+    assert counts["depart"] == len(listing.read(listing.DEPARTURES))
+    assert counts["later"] == len(listing.read(listing.LATER))
+    assert counts["functions"] == counts["pass"] + counts["depart"] + counts["later"]
+    sentence = (
+        "runs {functions} functions of LangGraph's own tests: {pass} pass, {depart} fail on purpose and {later} need what"
+    )
+    assert sentence.format(**counts) in " ".join((ROOT / "README.md").read_text().split())
 
 
 def test_no_function_both_departs_and_waits() -> None:
