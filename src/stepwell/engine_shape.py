@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from stepwell.engine_wiring import Config, Wired
 from stepwell.graph.json_schema import class_schema, json_schema
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stepwell.graph.channels import Channel
     from stepwell.plan.drawing import DrawnGraph
 
 
 class Shape(Wired):
     """The shape of a compiled graph."""
+
+    @property
+    def channels(self) -> Mapping[str, Channel]:
+        """The channels of the state, by key: which kind each is, and its reducer."""
+        return MappingProxyType(dict(self.plan.channels))
 
     def get_graph(self, config: Config = None, *, xray: int | bool = False) -> DrawnGraph:
         """Return nodes and edges, to draw: `get_graph().draw_mermaid()`, `.draw_ascii()`, `.to_json()`.

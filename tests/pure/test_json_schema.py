@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field, TypeAdapter
 from typing_extensions import TypedDict
 
-from stepwell import START, RemainingSteps, StateGraph
+from stepwell import START, BinaryOperatorAggregate, LastValue, RemainingSteps, StateGraph
 from stepwell.graph.json_schema import class_schema
 
 
@@ -92,6 +92,35 @@ def test_input_output_and_context_each_have_their_own() -> None:
         "title": "Context",
         "type": "object",
     }
+
+
+@dataclass
+class Gaps:
+    a: int | None
+    b: Annotated[float | None, "about b"]
+    c: str = field(default=...)  # type: ignore[assignment]
+
+
+def test_a_field_of_a_state_that_may_be_none_need_not_be_given() -> None:
+    graph = compiled(Gaps, context_schema=Gaps)
+    shown = graph.get_input_jsonschema()
+    assert shown["required"] == ["c"], "an ellipsis is no default"
+    assert [shown["properties"][key].get("default", "none at all") for key in "abc"] == [None, None, "none at all"]
+    context = graph.get_context_jsonschema()
+    assert context is not None
+    assert context["required"] == ["a", "b", "c"], "a class of its own, as it is called"
+
+
+def test_the_channels_of_a_graph_can_be_looked_at() -> None:
+    class Sum(TypedDict):
+        total: Annotated[int, operator.add]
+        name: str
+
+    channels = compiled(Sum).channels
+    assert isinstance(channels["total"], BinaryOperatorAggregate)
+    assert isinstance(channels["name"], LastValue)
+    with pytest.raises(TypeError):
+        channels["total"] = channels["name"]  # type: ignore[index]
 
 
 def test_a_dataclass_has_its_defaults_and_the_graphs_name() -> None:

@@ -82,7 +82,7 @@ class _Definitions:
         hints = _hints(source)
         defaults = _defaults(source, factories)
         shown: Json = {"type": "object", "properties": {key: self._field(key, hints[key], defaults) for key in keys}}
-        if required := [key for key in keys if _is_required(source, key)]:
+        if required := [key for key in keys if key not in defaults and _is_required(source, key)]:
             shown["required"] = required
         if is_typeddict(source) and source.__doc__:
             shown["description"] = inspect.cleandoc(source.__doc__)
@@ -157,8 +157,14 @@ def _is_required(source: Any, key: str) -> bool:
         return key in source.__required_keys__
     if dataclasses.is_dataclass(source):
         field = next(field for field in dataclasses.fields(source) if field.name == key)
-        return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        missing = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        return missing or field.default is ...  # how pydantic is told that there is none
     return not hasattr(source, key)
+
+
+def _may_be_none(hint: Any) -> bool:
+    hint, _ = unwrap(hint)
+    return hint is type(None) or type(None) in typing.get_args(hint)
 
 
 def _defaults(source: Any, factories: bool) -> dict[str, Any]:
@@ -168,6 +174,8 @@ def _defaults(source: Any, factories: bool) -> dict[str, Any]:
     for field in dataclasses.fields(source) if factories else ():
         if field.default_factory is not dataclasses.MISSING:
             found[field.name] = field.default_factory()
+        elif _is_required(source, field.name) and _may_be_none(_hints(source)[field.name]):
+            found[field.name] = None
     return {key: value for key, value in found.items() if _is_json(value)}
 
 
