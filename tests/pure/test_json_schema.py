@@ -120,7 +120,7 @@ def test_the_channels_of_a_graph_can_be_looked_at() -> None:
     assert isinstance(channels["total"], BinaryOperatorAggregate)
     assert isinstance(channels["name"], LastValue)
     with pytest.raises(TypeError):
-        channels["total"] = channels["name"]  # type: ignore[index]
+        channels["total"] = channels["name"]
 
 
 def test_a_dataclass_has_its_defaults_and_the_graphs_name() -> None:
