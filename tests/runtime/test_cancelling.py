@@ -4,14 +4,17 @@ Each leaves a record, keeps what had finished, and frees the thread at once.
 """
 
 import asyncio
+import contextlib
 import gc
+import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepwell import START, SqliteSaver, StateGraph
+from stepwell import START, SqliteSaver, StateGraph, points
 from tests.runtime.graphs import AsyncCounted, Call, Counted, Log, anote, chain, fan, letters, note, thread
 
 
@@ -130,6 +133,62 @@ def test_ctrl_c_is_recorded_and_the_thread_is_free(saver: SqliteSaver, any_durab
     assert "KeyboardInterrupt" in (task.error or "")
     assert graph.invoke(None, thread(), durability=any_durability) == {"log": ["before", "hand"]}
     assert (before.calls, hand.calls) == (1, 2)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_ctrl_c_at_any_point_of_a_run_frees_the_thread_and_loses_nothing(
+    wide: bool, saver: SqliteSaver, any_durability: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that it strikes lands all the same: the thread ends in the state of the undisturbed run."""
+    if wide:
+        builder = fan(("a", note("a")), ("b", note("b"))).add_node("c", note("c")).add_edge(["a", "b"], "c")
+    else:
+        builder = chain(("a", note("a")), ("b", note("b")), ("c", note("c")))
+    graph = builder.compile(checkpointer=saver)
+    for nth in itertools.count():
+        config, passed = thread(f"t{nth}"), itertools.count()
+
+        def strike(point: str, nth: int = nth, passed: Iterator[int] = passed) -> None:
+            if next(passed) == nth:
+                raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(points, "hook", strike)
+            with contextlib.suppress(KeyboardInterrupt):
+                graph.invoke({"log": ["in"]}, config, durability=any_durability)
+        begun = any(saver.runs(f"t{nth}"))
+        ended = graph.invoke(None if begun else {"log": ["in"]}, config, durability=any_durability)
+        assert ended == {"log": ["in", "a", "b", "c"]}
+        if next(passed) <= nth:
+            break  # there are not so many points
+    assert list(saver.store.verify()) == []
+
+
+async def test_a_cancellation_while_the_write_ahead_is_waited_for_loses_no_superstep(tmp_path: Path) -> None:
+    """`async`: the write ahead lands, and so does the one behind it that was about to be queued."""
+    with SqliteSaver(tmp_path / "threads.db") as saver:
+        lock, reached, calls = saver.store._writer.lock, asyncio.Event(), list[str]()
+
+        async def a(state: Log) -> dict[str, list[str]]:
+            lock.acquire()  # from here on no write lands
+            calls.append("a")
+            return {"log": ["a"]}
+
+        async def b(state: Log) -> dict[str, list[str]]:
+            reached.set()  # the engine goes on in this turn of the loop, up to where it waits
+            calls.append("b")
+            return {"log": ["b"]}
+
+        graph = chain(("a", a), ("b", b), ("c", anote("c"))).compile(checkpointer=saver)
+        running = asyncio.create_task(graph.ainvoke({}, thread(), durability="async"))
+        await reached.wait()
+        running.cancel()
+        await asyncio.sleep(0)
+        lock.release()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert await graph.ainvoke(None, thread()) == {"log": ["a", "b", "c"]}
+        assert calls == ["a", "b"]
 
 
 def interrupted_batch(saver: SqliteSaver, durability: str) -> tuple[Any, list[Any]]:

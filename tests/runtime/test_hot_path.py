@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,30 +20,27 @@ def counting(steps: int) -> StateGraph[Log]:
     return graph
 
 
-@pytest.fixture
-def no_collections() -> Iterator[None]:
+def left_behind(call: Callable[[], Any]) -> set[str]:
+    """Return the types of what nothing but the garbage collector can free after this call."""
     gc.collect()
     gc.disable()
-    yield
-    gc.enable()
-
-
-def left_behind(call: Callable[[], Any]) -> int:
-    """Return how many objects nothing but the garbage collector can free."""
-    gc.collect()
-    call()
-    return gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        call()
+        gc.collect()
+        return {type(found).__name__ for found in gc.garbage}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_superstep_leaves_nothing_for_the_garbage_collector(durable: bool, no_collections: None) -> None:
-    left = []
-    for steps in (2, 40):
-        graph: Any = counting(steps).compile(checkpointer=InMemorySaver() if durable else None)
-        config = {**thread(), "recursion_limit": 100}
-        graph.invoke({}, {**config, "configurable": {"thread_id": "first"}})
-        left.append(left_behind(lambda graph=graph, config=config: graph.invoke({}, config)))  # type: ignore[misc]
-    assert left[0] == left[1]
+def test_a_superstep_leaves_nothing_for_the_garbage_collector(durable: bool) -> None:
+    graph: Any = counting(3).compile(checkpointer=InMemorySaver() if durable else None)
+    left = left_behind(lambda: graph.invoke({}, thread()))
+    assert "Run" in left  # a run itself is one cycle; of what it did, nothing is left
+    assert left.isdisjoint({"TaskRun", "Call", "Task", "Merged", "CheckpointRow", "Commit", "Member"})
 
 
 class CountingLoop(asyncio.SelectorEventLoop):

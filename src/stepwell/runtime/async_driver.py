@@ -221,7 +221,7 @@ class AsyncPort:
 
 
 async def to_the_end(future: asyncio.Future[Result]) -> Result:
-    """Await what must not be left half done: a cancellation is delivered once it is over."""
+    """Await what must not be left half done: a cancellation is delivered once it is over, unless it has failed."""
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
@@ -232,7 +232,7 @@ async def to_the_end(future: asyncio.Future[Result]) -> Result:
             cancelled = error
         except Exception:
             break
-    if cancelled is not None:
+    if cancelled is not None and future.exception() is None:
         raise cancelled
     return future.result()
 

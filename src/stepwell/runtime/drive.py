@@ -255,13 +255,15 @@ def _culprits(run: Run, base: Base, error: BaseException) -> list[int]:
 
 async def _cut_off(run: Run, base: Base, error: BaseException) -> None:
     """The run was stopped from outside, or the store failed: keep what is finished, free the thread."""
-    if run.ledger.run_row is None or isinstance(error, LeaseLostError):
-        if run.tell is not None:
-            run.tell.cut_off(base, error)
-        return  # it ended before, keeps nothing, or lost the right to write
     try:
-        if isinstance(error, StoreError):
-            await run.ledger.release(base, lifecycle.FAILED, text_of(error))
+        failed = error if isinstance(error, StoreError) else await _last_write(run)
+        if run.ledger.run_row is None or isinstance(failed, LeaseLostError):
+            if run.tell is not None:
+                run.tell.cut_off(base, error)
+            return  # it ended before, keeps nothing, or lost the right to write
+        if failed is not None:
+            status = lifecycle.FAILED if failed is error else lifecycle.CANCELLED
+            await run.ledger.release(base, status, text_of(error))
             return
         for index, outcome in enumerate(base.outcomes):
             if outcome is None:
@@ -273,3 +275,12 @@ async def _cut_off(run: Run, base: Base, error: BaseException) -> None:
     except StoreError as second:
         error.add_note(f"The end of the run could not be recorded: {second}")
     _explain(run, base, error, None)
+
+
+async def _last_write(run: Run) -> StoreError | None:
+    """Bring the write that an interruption struck to its end; return what it failed with, if it did."""
+    try:
+        await run.ledger.outbox.make_sure()
+    except StoreError as error:
+        return error
+    return None

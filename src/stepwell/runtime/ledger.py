@@ -14,7 +14,6 @@ from stepwell import points
 from stepwell.errors import StoreError, UnserializableValueError
 from stepwell.runtime.outbox import Outbox
 from stepwell.runtime.reporting import report_end
-from stepwell.runtime.requests import Write
 from stepwell.store import (
     NO_DIGEST,
     CheckpointRow,
@@ -102,6 +101,7 @@ class Ledger:
         state, changed = merged
         run = self.run
         if run.store is None:
+            self.unrecorded.clear()
             return Base(state, base.identity.following(f"{run.run_id}:{state.step}", run.plan.version))
         identity = base.identity.following(run.ids.new(), run.plan.version)
         known = self.recorded
@@ -224,8 +224,7 @@ class Ledger:
             self.run.tell.ended(base, status, error)
         run_row, self.run_row = self.run_row, None
         try:
-            await self.outbox.settle()
-            await Write(self._commit(status, self._closed(run_row, base, status, error)))
+            await self.outbox.write(self._commit(status, self._closed(run_row, base.checkpoint_id, status, error)))
         except StoreError:  # not written: the end is still to be told
             self.run_row = run_row
             raise
@@ -238,19 +237,17 @@ class Ledger:
             return
         self.staged.clear()
         self.staged_records.clear()
-        self.head_seq, self.head_digest = self.outbox.landed
-        self.outbox.queued_seq = self.head_seq
+        self.head_seq, self.head_digest = self.outbox.go_back()
         if self.run.tell is not None:
             self.run.tell.forget()
             self.run.tell.ended(base, status, error)
-        await Write(self._commit(status, self._closed(run_row, base, status, error)))
+        stands = self.outbox.checkpoint_id or run_row.checkpoint_id
+        await self.outbox.write(self._commit(status, self._closed(run_row, stands, status, error)))
         report_end(self.run, base, status, error)
 
-    def _closed(self, run_row: RunRow, base: Base, status: str, error: str) -> RunRow:
+    def _closed(self, run_row: RunRow, checkpoint_id: str, status: str, error: str) -> RunRow:
         now = self.run.clock.now()
-        return run_row._replace(
-            status=status, finished_at=now, checkpoint_id=base.checkpoint_id, error=error, recoveries=0
-        )
+        return run_row._replace(status=status, finished_at=now, checkpoint_id=checkpoint_id, error=error, recoveries=0)
 
     def stage_outcomes(self, base: Base) -> None:
         """Turn the outcomes no row holds into records; a success that cannot be stored becomes a failure."""

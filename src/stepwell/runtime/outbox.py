@@ -9,7 +9,8 @@ from collections.abc import Awaitable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from stepwell.runtime.requests import Settle, Write
+from stepwell.errors import LeaseLostError
+from stepwell.runtime.requests import Blocking, Settle, Write
 from stepwell.store import NO_DIGEST, Commit
 
 if TYPE_CHECKING:
@@ -22,49 +23,90 @@ FLUSH_SECONDS = 0.25
 class Outbox:
     """The commits of one run, in order."""
 
-    __slots__ = ("_ahead", "_flushed_at", "_run", "landed", "queued_seq")
+    __slots__ = ("_ahead", "_flushed_at", "_run", "_struck", "checkpoint_id", "landed", "queued_seq")
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._flushed_at = run.clock.monotonic()
-        self._ahead: tuple[Future[None], tuple[int, bytes]] | None = None
-        """The write that was queued last and not waited for, and the head it leaves."""
+        self._ahead: tuple[Future[None], Commit] | None = None
+        """The write that was queued last and not waited for."""
+        self._struck: Commit | None = None
+        """The write that is being waited for. One still here when an exception passes may have landed, or not."""
         self.queued_seq = 0
         """The head the store has, or will have when everything queued has landed."""
         self.landed = (0, NO_DIGEST)
         """The head (seq, digest) to go back to when a write fails."""
+        self.checkpoint_id = ""
+        """The newest checkpoint of this run that has landed after its admission."""
 
     def start_from(self, head_seq: int, head_digest: bytes) -> None:
         """Take this head as what the store has."""
         self.queued_seq = head_seq
         self.landed = (head_seq, head_digest)
 
+    def go_back(self) -> tuple[int, bytes]:
+        """After a write failed: leave what came behind it, and return the head that the store has."""
+        self._struck = self._ahead = None
+        self.queued_seq = self.landed[0]
+        return self.landed
+
     def send(self, commit: Commit) -> Awaitable[None] | None:
         """Write a commit as the mode says; return what is left to await for that, or None where it is done."""
         self.queued_seq = commit.rows.head_seq
         if self._run.durability == "async":
             return self._leave_behind(commit)
+        self._struck = commit
         rest = self._run.port.write(commit)
         if rest is not None:
             return self._landing(rest, commit)
         self._note_landed(commit)
         return None
 
+    async def write(self, commit: Commit) -> None:
+        """Write a commit and wait for it, whatever the mode."""
+        self.queued_seq = commit.rows.head_seq
+        self._struck = commit
+        await self.settle()
+        await self._landing(Write(commit), commit)
+
     async def settle(self) -> None:
         """Wait for the write that is ahead, if one is."""
         if self._ahead is not None:
-            (future, head), self._ahead = self._ahead, None
-            await Settle(future)
-            self.landed = head
+            await Settle(self._ahead[0])
+            self._note_ahead()
+
+    async def make_sure(self) -> None:
+        """After an interruption: bring the write that it struck to its end, so that what was finished is kept."""
+        await self.settle()
+        commit = self._struck
+        if commit is not None:
+            if await Blocking(lambda: self._is_open(commit)):
+                await Write(commit)
+            self._note_landed(commit)
+
+    def _is_open(self, commit: Commit) -> bool:
+        """Tell whether a commit is still to land. LeaseLostError where it cannot any more."""
+        assert self._run.store is not None
+        with self._run.store.reading() as reader:
+            thread = reader.thread(commit.thread_id)
+        if thread is None or thread.epoch != commit.epoch:
+            raise LeaseLostError(thread_id=commit.thread_id, run_id=commit.run_id, epoch=commit.epoch)
+        return (thread.run_id, thread.head_seq) == (commit.run_id, commit.seen_seq)
 
     async def _landing(self, write: Write, commit: Commit) -> None:
         await write
         self._note_landed(commit)
 
     def _note_landed(self, commit: Commit) -> None:
-        self.landed = commit.rows[:2]
+        self._struck = None
+        self._note_head(commit)
         if self._run.tell is not None:
             self._run.tell.publish()
+
+    def _note_head(self, commit: Commit) -> None:
+        self.landed = commit.rows[:2]
+        if commit.rows.checkpoints:
+            self.checkpoint_id = commit.rows.checkpoints[-1].checkpoint_id
 
     # -- async: at most one ahead ------------------------------------------------------------------------------------
 
@@ -74,13 +116,10 @@ class Outbox:
         commit.flush = now - self._flushed_at >= FLUSH_SECONDS
         if commit.flush:
             self._flushed_at = now
-        if self._ahead is not None:
-            future, head = self._ahead
-            if not future.done():
-                return self._after_the_last(commit)
-            self._ahead = None
-            future.result()
-            self.landed = head
+        self._struck = commit
+        if self._ahead is not None and not self._ahead[0].done():
+            return self._after_the_last(commit)
+        self._note_ahead()
         self._enqueue(commit)
         return None
 
@@ -91,8 +130,16 @@ class Outbox:
     def _enqueue(self, commit: Commit) -> None:
         future = self._run.port.enqueue(commit)
         if future is None:
-            self.landed = commit.rows[:2]
-        else:
-            self._ahead = (future, commit.rows[:2])
+            self._note_landed(commit)
+            return
+        self._struck, self._ahead = None, (future, commit)
         if self._run.tell is not None:
             self._run.tell.publish()
+
+    def _note_ahead(self) -> None:
+        """Take note of the write that was ahead and is over; raises what it failed with."""
+        if self._ahead is not None:
+            future, commit = self._ahead
+            future.result()
+            self._ahead = None
+            self._note_head(commit)
