@@ -61,6 +61,7 @@ def played(
     try:
         seen = [machine.play(step) for step in script.steps]
         assert list(machine.saver.store.verify()) == []
+        machine.check_logs()
         return seen
     finally:
         points.hook = None

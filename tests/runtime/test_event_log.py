@@ -135,6 +135,16 @@ def test_each_run_of_a_thread_has_a_log_of_its_own(saver: SqliteSaver) -> None:
     assert (first.events, second.events) == (len(saver.events(first.run_id)), len(saver.events(second.run_id)))
 
 
+def test_a_log_goes_with_its_thread(saver: SqliteSaver) -> None:
+    letters("a").compile(checkpointer=saver, events=True).invoke({}, thread())
+    run_id = last_run(saver)
+    saver.delete_thread("t")
+    assert saver.get_run(run_id) is None
+    with pytest.raises(UnknownRunError):
+        saver.events(run_id)
+    assert list(saver.store.verify()) == []
+
+
 def test_a_run_that_keeps_no_log_has_an_empty_one(saver: SqliteSaver) -> None:
     letters("a").compile(checkpointer=saver).invoke({}, thread())
     assert saver.events(last_run(saver)) == []

@@ -205,6 +205,15 @@ def test_a_cancelled_run_is_told_with_its_tasks(saver: SqliteSaver, heard: Heard
     assert heard.names[-1] == "run_cancelled"
 
 
+def test_a_stream_that_is_left_cancels_its_run(saver: SqliteSaver, heard: Heard) -> None:
+    graph = letters("abc").compile(checkpointer=saver, listeners=[heard])
+    chunks = graph.stream({}, thread())
+    next(chunks)
+    chunks.close()
+    assert heard.names[-1] == "run_cancelled"
+    assert saver.runs("t")[0].status == "cancelled"
+
+
 def test_a_step_limit_is_told_as_what_it_is(call: Call, saver: SqliteSaver, heard: Heard) -> None:
     graph = letters("abc").compile(checkpointer=saver, listeners=[heard])
     call(graph, {}, thread(recursion_limit=1), on_limit="stop")

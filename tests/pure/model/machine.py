@@ -13,10 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from stepwell import END, Command, RunError, StateSnapshot, StateUpdate, StepwellError, points
+from stepwell.events import (
+    CheckpointCommitted,
+    Event,
+    RunCancelled,
+    RunFailed,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    event_of,
+)
 from stepwell.runtime.ledger import LEASE_SECONDS
 from stepwell.runtime.loading import load
 from stepwell.savers.copying import copy_thread
-from stepwell.store import CheckpointRow
+from stepwell.store import CheckpointRow, HistoryQuery
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.merge import merge
@@ -44,6 +54,12 @@ from tests.pure.model.scripts import (
 )
 from tests.pure.model.seen import FAILED, Seen
 
+ENDS: dict[str, type[Event]] = {
+    lifecycle.FINISHED: RunFinished,
+    lifecycle.PAUSED: RunPaused,
+    lifecycle.FAILED: RunFailed,
+    lifecycle.CANCELLED: RunCancelled,
+}
 THREAD = {"configurable": {"thread_id": "t"}}
 
 
@@ -77,6 +93,17 @@ class Machine:
         self._runs = itertools.count(1)
         self._deploy()
 
+    def check_logs(self) -> None:
+        """INV-1: the log of each run holds its checkpoints, each once and in order, and ends as its row says."""
+        with self.saver.store.reading() as reader:
+            history = reader.history(HistoryQuery("t")) if reader.thread("t") is not None else []
+            for run in reader.runs("t"):
+                log = [event_of(row.kind, row.body, run.run_id, "t", 0) for row in reader.events(run.run_id)]
+                told = [event.seq for event in log if isinstance(event, CheckpointCommitted)]
+                assert told == sorted(row.seq for row in history if row.run_id == run.run_id)
+                assert isinstance(log[0], RunStarted)
+                assert isinstance(log[-1], ENDS[run.status])
+
     def close(self) -> None:
         """Release the store."""
         self.saver.store.close()
@@ -85,7 +112,7 @@ class Machine:
 
     def _deploy(self) -> None:
         graph = self.script.build(self.world)
-        self.graph = graph.compile(checkpointer=self.saver, version=f"v{self.version}")
+        self.graph = graph.compile(checkpointer=self.saver, version=f"v{self.version}", events=True)
 
     def _restart(self) -> None:
         """Come back after a crash, as another process would."""
