@@ -1,7 +1,7 @@
 """Rows that ask what reading back costs: a whole history beside LangGraph's, and a page, the state and a fork of a long
 thread beside those of a short one.
 
-A history is measured with what a reader of it looks at: the values, what is next, and the config of every checkpoint.
+A history is listed, and looked into: the values, what is next, and the config of every checkpoint.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ from benchmarks.measure import Row, Run, Side, Target
 WHOLE = 500
 SHORT, LONG = 10, 10_000
 CONFIG = {"recursion_limit": 100_000, "configurable": {"thread_id": "carrier"}}
+
+
+def listed(graph: Any) -> object:
+    """List all there is."""
+    return list(graph.get_state_history(CONFIG))
 
 
 def whole(graph: Any) -> object:
@@ -48,8 +53,11 @@ CALLS: dict[str, Callable[[Any], object]] = {"a page of 10": page, "get_state": 
 
 def rows() -> list[Row]:
     """Return the rows. LangGraph's own growth is for information."""
-    ours, theirs = _side(stepwell, WHOLE, whole, WHOLE), _side(langgraph, WHOLE, whole, WHOLE)
-    made = [Row(f"history of {WHOLE}, LangGraph vs Stepwell", theirs, ours, "checkpoint", Target("at least", 10))]
+    made = []
+    for name, read in {"listed": listed, "looked into": whole}.items():
+        ours, theirs = (_side(engine, WHOLE, read, WHOLE) for engine in (stepwell, langgraph))
+        label = f"history of {WHOLE} {name}, LangGraph vs Stepwell"
+        made.append(Row(label, theirs, ours, "checkpoint", Target("at least", 10)))
     for name, call in CALLS.items():
         for engine, label, target in ((stepwell, "Stepwell", Target("at most", 1.3)), (langgraph, "LangGraph", None)):
             long, short = _side(engine, LONG, call), _side(engine, SHORT, call)

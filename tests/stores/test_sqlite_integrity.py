@@ -279,3 +279,31 @@ def test_every_flipped_bit_of_a_shape_is_found(store: SqliteStore) -> None:
                     reader.shape(claim.shape.fingerprint)
             raw(store).execute("rollback")
     assert list(store.verify()) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ("set head_seq = head_seq - 1", "columns do not match its digest"),
+        ("set parent_seq = 99", "columns do not match its digest"),
+        ("set parent_lineage = null", "columns do not match its digest"),
+        ("set digest = x'00'", "columns do not match its digest"),
+        ("set lineage = 7", "its lineage 1 is missing"),
+    ],
+)
+def test_a_lineage_that_was_altered_is_found_and_not_followed(change: str, fault: str) -> None:
+    """INV-10."""
+    store = SqliteStore()
+    drive = started(store)
+    first = drive.last
+    drive.commit()
+    drive.last, drive.lineages = first, 2
+    drive.commit(lineage=1, source="fork")
+    drive.commit(lineage=0)
+    assert list(store.verify()) == []
+    raw(store).execute(f"update lineages {change} where lineage = 1")
+    assert any(fault in told for told in store.verify())
+    if "lineage = 7" not in change:
+        with store.reading() as reader, pytest.raises(CorruptRecordError):
+            reader.newest(THREAD, "", 1)
+    store.close()

@@ -41,7 +41,7 @@ class Page:
         later: Iterable[CheckpointRow] = (),
         whole: bool = False,
     ) -> None:
-        self._holders: dict[int, layout.Opened] = {}
+        self._holders = _Bodies((row.seq, row) for row in rows)
         self._scalars: dict[tuple[str, int], Any] = {}
         self._writes: dict[int, list[NodeWrites]] = {}
         self.ids: dict[int, str] = {}
@@ -54,30 +54,34 @@ class Page:
             self._gather(reader, rows, whole)
 
     def _gather(self, reader: Reader, rows: Sequence[CheckpointRow], whole: bool) -> None:
-        thread_id, needed = rows[0].thread_id, set[int]()
+        thread_id, needed, read = rows[0].thread_id, set[int](), self._holders.rows
         for row in rows:
-            seq = row.seq
-            self.ids[seq] = row.checkpoint_id
+            self.ids[row.seq] = row.checkpoint_id
             self._successors[row.parent_seq, row.lineage] = row
-            opened = self._holders[seq] = _opened(row)
-            for kind, distance in opened.channels.values():
-                if kind == layout.DISTANCE:
-                    needed.add(seq - distance)
-        needed -= self._holders.keys()
+            if row.parent_seq not in read:  # what a row holds elsewhere its parent does, or the parent is it
+                needed |= layout.needs(self._holders[row.seq], row.seq)
+        needed -= read.keys()
         for other in reader.checkpoints(thread_id, sorted(needed)) if needed else ():
-            self._holders[other.seq] = _opened(other)
+            read[other.seq] = other
             self.ids[other.seq] = other.checkpoint_id
-        bases = {row.seq for row in rows}
+        self.records = reader.records_of(thread_id, sorted(self._bases(reader, rows, whole)))
+        self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in {row.fingerprint for row in rows}}
+
+    def _bases(self, reader: Reader, rows: Sequence[CheckpointRow], whole: bool) -> set[int]:
+        """Return the checkpoints that may have records on them: a row whose successor came right behind it has none."""
+        bases: set[int] = set()
         for row in rows:
             parent = row.parent_seq
-            if parent is not None and parent not in bases:
+            if parent is not None and parent != row.seq - 1:
                 bases.add(parent)
-                if parent not in self.ids:
-                    self.ids[parent] = reader.id_of(thread_id, parent)
+            if parent is not None and parent not in self.ids:
+                self.ids[parent] = reader.id_of(row.thread_id, parent)
             if not whole and (row.seq, row.lineage) not in self._successors:
                 self._find_successor(reader, row)
-        self.records = reader.records_of(thread_id, sorted(bases))
-        self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in {row.fingerprint for row in rows}}
+            successor = self._successors.get((row.seq, row.lineage))
+            if successor is None or successor.seq != row.seq + 1:
+                bases.add(row.seq)
+        return bases
 
     def shape(self, fingerprint: str) -> str | None:
         """Return the stored shape of the graph that wrote one of the rows."""
@@ -92,7 +96,7 @@ class Page:
             return  # it is found when it is read itself; what comes before it stays readable
         if child is not None:
             self._successors[row.seq, row.lineage] = child
-            self._holders.setdefault(child.seq, _opened(child))
+            self._holders.rows.setdefault(child.seq, child)
 
     def barriers(self, row: CheckpointRow) -> Mapping[str, Sequence[str]]:
         """Return the sources that arrived at each join, under the names they were recorded by."""
@@ -111,14 +115,16 @@ class Page:
         """Return a row's parts under today's names, with every channel's value."""
         opened, changed = self._holders[row.seq], plan.changed
         if not (changed.nodes or changed.channels or changed.migrate):
-            values = self._values(codec, plan, row)
+            values = self.values(codec, plan, row)
             return Stored(values, layout.holds_of(opened, row.seq), opened.barriers, opened.deferred, opened.writers)
-        found = {key: self._value(codec, row, key) for key in opened.channels}
+        found = self.every_value(codec, row)
         stored = as_of_today(self, plan, row, opened, found)
         return stored._replace(values={**initial_values(plan), **stored.values})
 
-    def _values(self, codec: Codec, plan: Plan, row: CheckpointRow) -> dict[str, Any]:
+    def values(self, codec: Codec, plan: Plan, row: CheckpointRow) -> dict[str, Any]:
         """Return every channel's value, decoded anew for each checkpoint unless nobody could change it."""
+        if plan.changed.nodes or plan.changed.channels or plan.changed.migrate:
+            return self.stored(codec, plan, row).values
         values: dict[str, Any] = {}
         scalars, seq, stored = self._scalars, row.seq, self._holders[row.seq].channels
         for key, channel in plan.channels.items():
@@ -129,22 +135,23 @@ class Page:
                     values[key] = value
                 continue
             held = seq - entry[1] if entry[0] == layout.DISTANCE else seq
-            if (key, held) in scalars:
-                values[key] = scalars[key, held]
-                continue
-            value = values[key] = self._value(codec, row, key)
-            if is_scalar(value):
-                scalars[key, held] = value
+            value = scalars.get((key, held), MISSING)
+            if value is MISSING:
+                value = self._value(codec, held, key, row)
+                if is_scalar(value):
+                    scalars[key, held] = value
+            values[key] = value
         return values
 
-    def _value(self, codec: Codec, row: CheckpointRow, key: str) -> Any:
-        kind, payload = self._holders[row.seq].channels[key]
-        held = row.seq - payload if kind == layout.DISTANCE else row.seq
-        return codec.loads(layout.value_bytes(self._holders[held], key, row_name(row)), key)
+    def _value(self, codec: Codec, held: int, key: str, row: CheckpointRow) -> Any:
+        holder = self._holders[held]
+        kind, data = holder.channels[key]
+        return codec.loads(data if kind == layout.FULL else layout.value_bytes(holder, key, row_name(row)), key)
 
     def every_value(self, codec: Codec, row: CheckpointRow) -> dict[str, Any]:
         """Return the value of every channel that is stored, whatever graph it belongs to."""
-        return {key: self._value(codec, row, key) for key in self._holders[row.seq].channels}
+        held = layout.holds_of(self._holders[row.seq], row.seq)
+        return {key: self._value(codec, seq, key, row) for key, seq in held.items()}
 
     def opened(self, row: CheckpointRow) -> layout.Opened:
         """Return the body of a row, its user values still in bytes."""
@@ -167,9 +174,8 @@ class Page:
         return {(node, index): writes for node, index, writes in self.own_writes(codec, child)}
 
     def _decoded(self, codec: Codec, row: CheckpointRow) -> list[NodeWrites]:
-        opened = self._holders.get(row.seq)
-        if opened is None:
-            opened = self._holders[row.seq] = _opened(row)
+        self._holders.rows.setdefault(row.seq, row)
+        opened = self._holders[row.seq]
         name = row_name(row)
         codec = LenientCodec(codec)  # for looking only: values that are gone on with are read strictly
         recorded = {record.seq: record for record in self.records.get(row.parent_seq or 0, ())}
@@ -184,6 +190,23 @@ class Page:
                 raise CorruptRecordError(record=name, reason=f"it refers to record {entry[3]}, which is missing")
             found.append((entry[0], entry[1], writes))
         return found
+
+
+class _Bodies(dict[int, layout.Opened]):
+    """The bodies of rows that were read, by seq; each is opened when it is first asked for."""
+
+    def __init__(self, rows: Iterable[tuple[int, CheckpointRow]]) -> None:
+        super().__init__()
+        self.rows = dict(rows)
+
+    def __missing__(self, seq: int) -> layout.Opened:
+        row = self.rows.get(seq)
+        if row is None:
+            raise CorruptRecordError(
+                record=f"checkpoint {seq}", reason="a later one refers to it and its parent does not"
+            )
+        opened = self[seq] = _opened(row)
+        return opened
 
 
 def _opened(row: CheckpointRow) -> layout.Opened:

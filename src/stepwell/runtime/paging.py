@@ -52,7 +52,7 @@ class Paged(Iterator[Item], Generic[Item]):
     def read_page(self) -> None:
         """Read on, if anything is left to be read."""
         size = self._size if self._left is None else min(self._size, self._left)
-        self._size = min(self._size * 2, LARGEST_PAGE)
+        self._size = min(self._size * 4, LARGEST_PAGE)
         found, self._at = self._turn(size)
         if self._left is not None:
             self._left -= len(found)

@@ -133,7 +133,7 @@ class _Source:
     def values(self) -> Any:
         if self.live:
             return state_of(self.plan, visible_values(self.plan, self.loaded().base))
-        return state_of(self.plan, self.page.stored(self.codec, self.plan, self.row).values)
+        return state_of(self.plan, self.page.values(self.codec, self.plan, self.row))
 
     def next(self) -> tuple[str, ...]:
         if not self.live:
