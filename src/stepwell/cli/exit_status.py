@@ -57,6 +57,7 @@ STATUS_OF: Final = {
     "ambiguous_answer": USAGE,
     "no_checkpointer": USAGE,
     "invalid_checkpointer": USAGE,
+    "read_only_saver": USAGE,
     "graph_error": USAGE,
     "invalid_graph": USAGE,
     "graph_mismatch": USAGE,
