@@ -103,6 +103,14 @@ class CompiledGraph(Reading, Editing, Shape):
         run = self._run(None, config, retry_only=True, tasks=_names(tasks), **options)
         return self._result(run, drive_sync(drive(run), sync_port(run)), {})
 
+    def _stream_retry(
+        self, config: Config, tasks: str | Sequence[str] | None, *, stream_mode: Modes, **options: Unpack[StreamOptions]
+    ) -> Iterator[Any]:
+        """Do as `retry`, handing out chunks as `stream` does: for the command line, which tells of each superstep."""
+        stream = self._stream(stream_mode, options)
+        run = self._run(None, config, stream, retry_only=True, tasks=_names(tasks), **options)
+        return stream_sync(lambda: drive(run), sync_port(run))
+
     async def aretry(
         self, config: Config, tasks: str | Sequence[str] | None = None, **options: Unpack[RunOptions]
     ) -> Any:

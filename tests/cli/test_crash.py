@@ -35,7 +35,7 @@ def test_ctrl_c_exits_130_after_the_run_has_been_recorded(work: Work, answer: An
         "error[interrupted]: The run of thread 't' was interrupted; what it finished is recorded."
         " Go on: python -m stepwell resume "
     )
-    [thread] = answer("threads")
+    [thread] = answer("threads")["threads"]
     assert thread["status"] == "cancelled"
     assert thread["error"] in ("KeyboardInterrupt()", "Halted()")  # the run was at work, or held a line to be told
     done = answer("resume", f"flows.py:{graph}", "--thread", "t")
@@ -94,5 +94,5 @@ def test_nobody_listening_to_the_progress_does_not_stop_the_run(answer: Answer) 
     assert process.stderr.readline().startswith("step 1: less")
     process.stderr.close()
     process.wait()
-    [thread] = answer("threads")
+    [thread] = answer("threads")["threads"]
     assert (thread["status"], thread["steps"]) == ("finished", 50)

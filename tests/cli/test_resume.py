@@ -88,4 +88,4 @@ def test_resume_makes_neither_a_database_nor_a_thread(call: Call, answer: Answer
     assert list(folder.iterdir()) == []
     answer("run", "flows.py:graph", "--thread", "t", "--input", '{"n": 1}')
     missing = call("resume", "flows.py:graph", "--thread", "u", status=3)
-    assert missing.stderr == "error[unknown_thread]: There is no thread u.\n"
+    assert missing.stderr == "error[unknown_thread]: There is no thread 'u'. There are 't'; `threads` lists them all.\n"

@@ -74,7 +74,7 @@ def test_a_failed_node_is_named_on_one_line_with_the_command_to_retry(call: Call
         "error[node_failed]: Node 'broken' of thread 'my t' raised ValueError: no such \\x1b[31mluck."
         f" Try again: stepwell resume {FLOWS}:fails --thread 'my t'\n"
     )
-    [thread] = answer("threads")
+    [thread] = answer("threads")["threads"]
     assert (thread["status"], thread["steps"]) == ("failed", 0)
     assert thread["error"] == "ValueError('no\\nsuch \\x1b[31mluck')"
 
@@ -106,7 +106,10 @@ def test_a_node_that_exits_does_not_take_the_command_with_it(call: Call) -> None
 def test_a_builder_is_compiled_and_a_graph_keeps_its_own_name(answer: Answer) -> None:
     answer("run", "flows.py:builder", "--thread", "b", "--input", '{"n": 1}')
     answer("run", "flows.py:graph", "--thread", "g", "--input", '{"n": 1}')
-    assert {thread["thread"]: thread["graph"] for thread in answer("threads")} == {"b": "flows.State", "g": "approval"}
+    assert {thread["thread"]: thread["graph"] for thread in answer("threads")["threads"]} == {
+        "b": "flows.State",
+        "g": "approval",
+    }
 
 
 def test_a_graph_with_a_checkpointer_of_its_own_keeps_it(call: Call, folder: Path) -> None:

@@ -14,7 +14,7 @@ from tests.cli.calls import Answer, Call, command_line, environment
 PROMPT = "leave it open): "
 
 
-def session(words: list[str], *exchange: str | signal.Signals) -> tuple[int, str]:
+def session(words: list[str], *exchange: str | signal.Signals, prompt: str = PROMPT) -> tuple[int, str]:
     """Run a command on a terminal of its own, typing a line or sending a signal at each prompt.
 
     Return the exit status and what was shown.
@@ -26,7 +26,7 @@ def session(words: list[str], *exchange: str | signal.Signals) -> tuple[int, str
     prompts = 0
     while (chunk := _read(terminal)) != b"":
         shown += chunk.decode().replace("\r", "")
-        if shown.count(PROMPT) > prompts and typed:
+        if shown.count(prompt) > prompts and typed:
             prompts += 1
             _react(process, terminal, typed.pop(0))
     os.close(terminal)

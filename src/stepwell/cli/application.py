@@ -17,7 +17,11 @@ from stepwell.cli.complaints import complain
 from stepwell.cli.exit_status import INTERRUPTED
 from stepwell.cli.settings import Settings, global_options
 
-COMMANDS = ("demo", "run", "resume", "threads", "history", "show", "check", "verify", "version")
+COMMANDS = (
+    *("demo", "graph", "run", "resume", "retry", "fork"),
+    *("threads", "runs", "history", "tree", "show", "events"),
+    *("copy", "delete", "check", "verify", "completion", "version"),
+)
 
 
 class Application(click.Group):

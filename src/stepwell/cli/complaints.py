@@ -24,12 +24,16 @@ _NEXT: Mapping[str, str] = {
     "empty_input": "Thread {thread_id} has nothing to go on with. Give it an --input.",
     "merge_failed": "The writes of {tasks} to channel {channel!r} could not be combined: {reason}. Their results are"
     " kept: fix the reducer.",
+    "nothing_to_retry": "Thread {thread_id} has no failed task to retry. `resume` goes on with it; `retry --task NODE`"
+    " runs a planned task anew.",
     "pending_work": "Thread {thread_id} waits for an answer ({interrupts}). Answer it with `resume --answer`, or begin"
     " another thread.",
     "poisoned_run": "Run {run_id} of thread {thread_id} was taken over {recoveries} times without progress and is given"
     " up. Fix what kills the process.",
     "recursion_limit": "Thread {thread_id} reached the limit of {limit} supersteps. The state is saved; the next run"
     " has a fresh limit.",
+    "thread_exists": "Thread {thread_id} is not empty, and nothing is written over it. Name another one, or `delete` it"
+    " first.",
     "unknown_interrupt": "Thread {thread_id} has no such question open. Asked for: {interrupt_ids}; open: {open_ids}.",
 }
 

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepwell.cli.absent import unknown_checkpoint, unknown_thread
 from stepwell.cli.faults import UnknownDatabaseError
 from stepwell.cli.screen import say
 from stepwell.cli.settings import Settings
-from stepwell.errors import UnknownThreadError, UsageError
+from stepwell.errors import UsageError
 from stepwell.savers.sqlite import MEMORY, SqliteSaver
 
 if TYPE_CHECKING:
@@ -37,25 +38,29 @@ def opened(settings: Settings, *, create: bool = False) -> Iterator[SqliteSaver]
         yield saver
 
 
-def thread_row(reader: Reader, thread_id: str) -> ThreadRow:
-    """Return the thread's row."""
+def thread_row(reader: Reader, thread_id: str, checkpoint_id: str | None = None) -> ThreadRow:
+    """Return the thread's row; where a checkpoint is named, it is there."""
     row = reader.thread(thread_id)
     if row is None:
-        raise UnknownThreadError(thread_id=thread_id)
+        raise unknown_thread(reader, thread_id)
+    if checkpoint_id is not None and reader.seq_of(thread_id, "", checkpoint_id) is None:
+        raise unknown_checkpoint(reader, thread_id, checkpoint_id)
     return row
 
 
 @contextmanager
-def durable(graph: Any, settings: Settings, *, create: bool = True) -> Iterator[CompiledGraph]:
-    """Lend the graph a database for one command, unless it has one of its own."""
+def durable(graph: Any, settings: Settings, *, create: bool = True, events: bool = False) -> Iterator[CompiledGraph]:
+    """Lend the graph a database for one command, unless it has one of its own. With `events` its run keeps a log."""
     if getattr(graph, "checkpointer", None):
         if settings.db is not None:
             raise UsageError("This graph was compiled with a checkpointer of its own: leave --db out.")
+        if events and not graph.events:
+            raise UsageError("This graph was compiled with a checkpointer of its own: compile it with events=True.")
         _say_where_it_ends(graph)
         yield graph
         return
     with opened(settings, create=create) as saver:
-        bound = _bind(graph, saver)
+        bound = _bind(graph, saver, events)
         _say_where_it_ends(bound)
         yield bound
 
@@ -66,11 +71,11 @@ def store_of(graph: CompiledGraph) -> Store:
     return store
 
 
-def _bind(graph: Any, saver: SqliteSaver) -> CompiledGraph:
+def _bind(graph: Any, saver: SqliteSaver, events: bool) -> CompiledGraph:
     from stepwell.engine import CompiledGraph
 
     if not isinstance(graph, CompiledGraph):
-        compiled: CompiledGraph = graph.compile(checkpointer=saver)
+        compiled: CompiledGraph = graph.compile(checkpointer=saver, events=events)
         return compiled
     return CompiledGraph(
         graph.builder,
@@ -80,6 +85,8 @@ def _bind(graph: Any, saver: SqliteSaver) -> CompiledGraph:
         debug=graph.debug,
         name=graph.name,
         config=graph._config,
+        listeners=graph.listeners,
+        events=events,
     )
 
 

@@ -1,13 +1,13 @@
 """Drives a graph's thread for a command, and turns what stops it into the errors of the command line.
 
-Not here: what to invoke it with (the commands) and how the end is printed (`report.py`). The rule: whatever stops the
+Not here: what to begin it with (the commands) and how the end is printed (`report.py`). The rule: whatever stops the
 command, the stream is closed first, so that the run is recorded before anybody is told.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +23,24 @@ from stepwell.errors import CodecError, RunError, StepwellError
 if TYPE_CHECKING:
     from stepwell.engine import CompiledGraph
 
+Begin = Callable[..., Iterator[Any]]
+"""Begin the run: what `graph.stream` is once input and config are given."""
 
-def drive(graph: CompiledGraph, thread_id: str, given: Any, *, quiet: bool, again: str) -> CheckpointView:
+
+def config_of(thread_id: str, checkpoint_id: str | None = None) -> dict[str, Any]:
+    """Return the config that addresses a thread, or one of its checkpoints."""
+    checkpoint = {} if checkpoint_id is None else {"checkpoint_id": checkpoint_id}
+    return {"configurable": {"thread_id": thread_id, **checkpoint}}
+
+
+def drive(graph: CompiledGraph, thread_id: str, begin: Begin, *, quiet: bool, again: str) -> CheckpointView:
     """Run the thread to its end or to a pause and return where it stands, with the values a caller of `invoke` gets.
 
     `again` is the command line that goes on with the thread: errors name it.
     """
     progress = Progress(store_of(graph), thread_id, quiet=quiet)
     try:
-        _pull(graph, thread_id, given, progress)
+        _pull(graph, begin, progress)
     except KeyboardInterrupt:
         raise RunStopped(RunInterruptedError(thread_id=thread_id), again) from None
     except (Exception, SystemExit) as error:  # the edge to user code
@@ -40,10 +49,9 @@ def drive(graph: CompiledGraph, thread_id: str, given: Any, *, quiet: bool, agai
     return read_head(graph, thread_id, progress.values)
 
 
-def _pull(graph: CompiledGraph, thread_id: str, given: Any, progress: Progress) -> None:
+def _pull(graph: CompiledGraph, begin: Begin, progress: Progress) -> None:
     output = None if graph.plan.output.is_root else graph.plan.output.keys
-    config = {"configurable": {"thread_id": thread_id}}
-    stream: Any = graph.stream(given, config, stream_mode=MODES, output_keys=output)
+    stream: Any = begin(stream_mode=MODES, output_keys=output)
     with _warnings_on_one_line(), closing(stream) as chunks:
         for mode, chunk in chunks:
             progress.take(mode, chunk)
@@ -76,7 +84,7 @@ def _stopped(error: BaseException, thread_id: str, progress: Progress, again: st
 
 def read_head(graph: CompiledGraph, thread_id: str, output: Any = None) -> CheckpointView:
     """Return where the thread stands. `output` takes the place of the state's values where there is one."""
-    snapshot = graph.get_state({"configurable": {"thread_id": thread_id}})
+    snapshot = graph.get_state(config_of(thread_id))
     with store_of(graph).reading() as reader:
         thread = reader.thread(thread_id)
     renderer = Renderer(graph.codec)

@@ -10,7 +10,8 @@ from typing import Final
 OK: Final = 0
 """Done; a run that paused for an answer too."""
 FAILED: Final = 1
-"""A run that failed, a database in which `verify` found faults, or a graph that `check` found threads stuck under."""
+"""A run that failed, a database in which `verify` found faults, a graph that `check` found threads stuck under, or a
+`delete` that was declined."""
 USAGE: Final = 2
 """The call cannot be carried out as given. Nothing ran."""
 NOT_FOUND: Final = 3

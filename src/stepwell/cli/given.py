@@ -1,4 +1,4 @@
-"""What the user typed, as values: inputs, answers and filters, all of them JSON.
+"""What the user typed, as values: inputs, edits, answers and filters, all of them JSON.
 
 The rule: text that is not what it should be is a usage error that says so; nothing is guessed. A bare word is not a
 string.
@@ -20,10 +20,15 @@ _BY_ID = re.compile(r"([0-9a-f]{32})=(.*)", re.DOTALL)
 
 def parse_input(text: str) -> Any:
     """Return the input of a run: JSON, or `@file` with JSON in it."""
-    value = parse_json(_content(text[1:]) if text.startswith("@") else text, "--input")
+    value = parse_given(text, "--input")
     if value is None:
         raise UsageError("--input null is no input. Leave --input out to go on with the thread.")
     return value
+
+
+def parse_given(text: str, option: str) -> Any:
+    """Return the value of an option: JSON, or `@file` with JSON in it."""
+    return parse_json(_content(text[1:], option) if text.startswith("@") else text, option)
 
 
 def parse_answers(texts: Sequence[str]) -> Any:
@@ -64,9 +69,9 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not part of JSON")
 
 
-def _content(name: str) -> str:
+def _content(name: str, option: str) -> str:
     try:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"--input @{name} cannot be read: {reason}.", path=name) from None
+        raise UsageError(f"{option} @{name} cannot be read: {reason}.", path=name) from None

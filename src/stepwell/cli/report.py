@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, TaskView, node_names
+from stepwell.cli.difference import Change, changes
 from stepwell.cli.screen import brief, one_line, readable, say, write, write_json
 from stepwell.cli.settings import Settings
 
@@ -53,6 +54,24 @@ def report_checkpoint(view: CheckpointView, settings: Settings, target: str) -> 
     write_json(view.values)
 
 
+def report_difference(old: CheckpointView, new: CheckpointView, settings: Settings) -> None:
+    """Print what differs from one checkpoint to another: what is next, and the values path by path."""
+    found = list(changes(old.values, new.values))
+    if settings.json:
+        facts = [{"path": list(path), "change": kind, "from": a, "to": b} for path, kind, a, b in found]
+        write_json({"thread": new.thread, "from": _place(old), "to": _place(new), "values": facts})
+        return
+    write(f"thread  {one_line(new.thread)}, {new.status}")
+    write(f"from    {_checkpoint_line(old)}")
+    write(f"to      {_checkpoint_line(new)}")
+    planned = [node_names(view.next) for view in (old, new)]
+    write(f"next    {planned[0]}" if planned[0] == planned[1] else f"next    {planned[0]} -> {planned[1]}")
+    for change in found:
+        write(_change_line(change))
+    if not found:
+        say("the values are the same")
+
+
 def say_questions(questions: Sequence[OpenQuestion], resume: ResumeLine) -> None:
     """Say which questions are open, and how each is answered."""
     for question in questions:
@@ -86,3 +105,20 @@ def _task_line(task: TaskView) -> str:
 
 def _question_line(question: OpenQuestion) -> str:
     return f"{question.id} of {question.node}: {brief(question.value)}"
+
+
+def _place(view: CheckpointView) -> dict[str, Any]:
+    return {key: getattr(view, key) for key in ("checkpoint", "step", "lineage", "seq", "next")}
+
+
+def _change_line(change: Change) -> str:
+    """Return a change as a person reads it: `+ seen[1]: "new"`, `- n: 1`, `~ n: 1 -> 2`."""
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in change.path).removeprefix(".")
+    place = one_line(where) or "values"
+    match change.kind:
+        case "added":
+            return f"+ {place}: {brief(change.new)}"
+        case "removed":
+            return f"- {place}: {brief(change.old)}"
+        case "changed":
+            return f"~ {place}: {brief(change.old)} -> {brief(change.new)}"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from stepwell.cli.absent import unknown_checkpoint
 from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, TaskView
 from stepwell.cli.rendering import as_json, opaque_codec
 from stepwell.cli.screen import moment
 from stepwell.codec import Codec
-from stepwell.errors import UnknownCheckpointError
 from stepwell.runtime.loading import apply_records, load_values, row_name
 from stepwell.store import CheckpointRow, Reader, ThreadRow
 from stepwell.superstep import body as layout
@@ -31,7 +31,7 @@ def read_view(reader: Reader, thread: ThreadRow, checkpoint_id: str | None) -> C
         row = reader.checkpoint(thread.thread_id, "", checkpoint_id)
     if row is None:
         if checkpoint_id is not None:
-            raise UnknownCheckpointError(thread_id=thread.thread_id, checkpoint_id=checkpoint_id)
+            raise unknown_checkpoint(reader, thread.thread_id, checkpoint_id)
         return CheckpointView(thread.thread_id, thread.status)
     opened = layout.open_checkpoint(row.body, row_name(row))
     base = _base(reader, codec, row, opened)
@@ -53,6 +53,22 @@ def read_view(reader: Reader, thread: ThreadRow, checkpoint_id: str | None) -> C
         values=_shown_values(base.state),
         tasks=tasks,
     )
+
+
+def newest_id(reader: Reader, thread_id: str) -> str | None:
+    """Return the id of the thread's newest checkpoint, without reading it."""
+    seq = reader.newest_seq(thread_id, "")
+    return None if seq is None else reader.id_of(thread_id, seq)
+
+
+def planned_nodes(row: CheckpointRow) -> list[str]:
+    """Return the nodes that are planned at a checkpoint. No value is decoded."""
+    return [planned[0] for planned in layout.open_checkpoint(row.body, row_name(row)).next]
+
+
+def place_of(row: CheckpointRow) -> dict[str, Any]:
+    """Return where a checkpoint stands, as JSON."""
+    return {"checkpoint": row.checkpoint_id, "step": row.step, "next": planned_nodes(row)}
 
 
 def _base(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout.Opened) -> Base:

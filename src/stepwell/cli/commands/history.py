@@ -6,36 +6,51 @@ from typing import Any
 
 import click
 
+from stepwell.cli.arguments import thread_argument
 from stepwell.cli.checkpoint_view import node_names
+from stepwell.cli.completing import checkpoint_ids
 from stepwell.cli.database import reading, thread_row
 from stepwell.cli.given import parse_filter
-from stepwell.cli.screen import moment, short_moment, write_json, write_table
+from stepwell.cli.listing import filter_option, page_options, say_more, write_page
+from stepwell.cli.screen import moment, short_moment, write_table
 from stepwell.cli.settings import Settings, global_options
+from stepwell.errors import UsageError
 from stepwell.runtime.loading import row_name
-from stepwell.store import CheckpointRow, HistoryQuery
+from stepwell.store import CheckpointRow, HistoryQuery, Reader
 from stepwell.superstep.body import open_checkpoint
 
 
 @click.command("history")
-@click.argument("thread_id", metavar="T")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
-@click.option(
-    "--filter",
-    "wanted",
-    metavar="KEY=JSON",
-    multiple=True,
-    help="Only where source, step, run_id, lineage or a key of the metadata is this; may be repeated.",
-)
+@thread_argument
+@page_options("CHECKPOINT", "Only those older than this one.", shell_complete=checkpoint_ids)
+@click.option("--lineage", type=click.IntRange(min=0), metavar="N", help="Only what led to the newest of this lineage.")
+@filter_option("Only where source, step, run_id, lineage or a key of the metadata is this")
 @global_options
 @click.pass_obj
-def history(settings: Settings, thread_id: str, limit: int | None, wanted: tuple[str, ...]) -> None:
+def history(
+    settings: Settings,
+    thread_id: str,
+    limit: int | None,
+    before: str | None,
+    lineage: int | None,
+    wanted: tuple[str, ...],
+) -> None:
     """List the checkpoints of a thread, newest first."""
-    query = HistoryQuery(thread_id, limit=limit, filter=parse_filter(wanted))
+    wanted_facts = parse_filter(wanted)
     with reading(settings) as reader:
-        thread_row(reader, thread_id)
-        rows = reader.history(query)
+        thread_row(reader, thread_id, before)
+        query = HistoryQuery(
+            thread_id,
+            before_seq=None if before is None else reader.seq_of(thread_id, "", before),
+            line_from=None if lineage is None else _head(reader, thread_id, lineage),
+            limit=None if limit is None else limit + 1,
+            filter=wanted_facts,
+        )
+        found = reader.history(query)
+    rows = found[:limit]
+    more = rows[-1].checkpoint_id if len(found) > len(rows) else None
     if settings.json:
-        write_json([_facts(row) for row in rows])
+        write_page("checkpoints", map(_facts, rows), more, thread=thread_id)
         return
     cells = [(row, _facts(row)) for row in rows]
     write_table(
@@ -53,6 +68,14 @@ def history(settings: Settings, thread_id: str, limit: int | None, wanted: tuple
             for row, facts in cells
         ],
     )
+    say_more(more)
+
+
+def _head(reader: Reader, thread_id: str, lineage: int) -> int:
+    seq = reader.head_seq(thread_id, "", lineage)
+    if seq is None:
+        raise UsageError(f"Thread {thread_id!r} has no lineage {lineage}. `tree` shows those it has.")
+    return seq
 
 
 def _facts(row: CheckpointRow) -> dict[str, Any]:

@@ -2,45 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from stepwell.cli.database import opened
-from stepwell.cli.screen import cut, moment, short_moment, write_json, write_table
+from stepwell.cli.given import parse_filter
+from stepwell.cli.listing import filter_option, page_options, say_more, write_page
+from stepwell.cli.screen import cut, write_table
 from stepwell.cli.settings import Settings, global_options
-from stepwell.savers.threads import status_of
-from stepwell.store import Reader, Store, ThreadRow, ThreadsQuery
+from stepwell.savers.threads import ThreadStatus, ThreadSummary
 
 
 @click.command("threads")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most so many.")
+@click.option(
+    "--status",
+    "statuses",
+    type=click.Choice(get_args(ThreadStatus)),
+    metavar="STATUS",
+    multiple=True,
+    help=f"Only these: {', '.join(get_args(ThreadStatus))}; may be repeated.",
+)
+@filter_option("Only where source, step, run_id, lineage or a key of the metadata of the newest checkpoint is this")
+@page_options("CURSOR", "Only those behind this place: the `more` of a list that was cut.")
 @global_options
 @click.pass_obj
-def threads(settings: Settings, limit: int | None) -> None:
-    """List the threads: status, steps, when each changed, and the error of its last run."""
-    with opened(settings) as saver, saver.store.reading() as reader:
-        found = [(row, _facts(saver.store, reader, row)) for row in reader.threads(ThreadsQuery(limit=limit))]
+def threads(
+    settings: Settings, statuses: tuple[str, ...], wanted: tuple[str, ...], limit: int | None, before: str | None
+) -> None:
+    """List the threads: status, steps, when each changed, and the error of its last run.
+
+    `running` is a thread whose process is alive, `crashed` one whose process is gone: `resume` goes on with it.
+    """
+    matching = parse_filter(wanted)
+    with opened(settings) as saver:
+        page = saver.threads(status=statuses or None, filter=matching, before=before, limit=limit)
+        found = list(page)
     if settings.json:
-        write_json([facts for _, facts in found])
+        write_page("threads", map(_facts, found), page.more)
         return
-    rows = [
-        (row.thread_id, facts["status"], str(facts["steps"]), short_moment(row.updated_at), cut(facts["error"] or ""))
-        for row, facts in found
-    ]
-    write_table(("thread", "status", "steps", "updated", "last error"), rows)
+    write_table(("thread", "status", "steps", "updated", "last error"), list(map(_cells, found)))
+    say_more(page.more)
 
 
-def _facts(store: Store, reader: Reader, row: ThreadRow) -> dict[str, Any]:
-    newest = reader.newest(row.thread_id, "")
-    runs = reader.runs(row.thread_id)
+def _facts(thread: ThreadSummary) -> dict[str, Any]:
     return {
-        "thread": row.thread_id,
-        "status": status_of(store, row),
-        "steps": max(newest.step, 0) if newest is not None else 0,
-        "updated_at": moment(row.updated_at),
-        "error": (runs[0].error or None) if runs else None,
-        "graph": row.graph_id,
-        "lineages": row.lineages,
-        "run": runs[0].run_id if runs else None,
+        "thread": thread.thread_id,
+        "status": thread.status,
+        "steps": _steps(thread),
+        "updated_at": thread.updated_at.isoformat(timespec="microseconds"),
+        "error": thread.error,
+        "damage": thread.damage,
+        "graph": thread.graph_id,
+        "lineages": thread.lineages,
+        "checkpoint": thread.checkpoint_id,
+        "run": thread.run_id,
     }
+
+
+def _cells(thread: ThreadSummary) -> tuple[str, ...]:
+    trouble = thread.error or "" if thread.damage is None else f"damaged: {thread.damage}"
+    changed = f"{thread.updated_at:%Y-%m-%d %H:%M:%S}Z"
+    return thread.thread_id, thread.status, str(_steps(thread)), changed, cut(trouble)
+
+
+def _steps(thread: ThreadSummary) -> int:
+    return max(thread.step or 0, 0)
