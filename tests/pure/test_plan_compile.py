@@ -276,7 +276,8 @@ def test_compile_hands_the_plan_to_the_registered_engine(monkeypatch: pytest.Mon
     builder, plan, options = seen
     assert builder is g
     assert (plan.graph_id, plan.version, plan.interrupt_before) == ("mine", "2", {"x"})
-    assert options == {"checkpointer": "saver", "store": "items", "debug": False, "name": "mine"}
+    given = {"checkpointer": "saver", "store": "items", "debug": False, "name": "mine"}
+    assert options == {**given, "listeners": (), "events": False}
     assert g.compiled
 
 

@@ -34,7 +34,7 @@ from stepwell.superstep.outcome import (
     returned,
     text_of,
 )
-from stepwell.superstep.state import Base
+from stepwell.superstep.state import Base, new
 
 if TYPE_CHECKING:
     from stepwell.runtime.run import Run
@@ -155,7 +155,7 @@ class TaskRun:
         """Return the outcome of a task that is routed."""
         assert self.kept is not None
         writes, routes = self.kept
-        return Succeeded(writes, (*routes, *self.routes) if self.routes else routes)
+        return new(Succeeded, (writes, (*routes, *self.routes) if self.routes else routes))
 
     # -- the next call -----------------------------------------------------------------------------------------------
 
@@ -284,9 +284,8 @@ class TaskRun:
         """Take what the call returned."""
         call, self.call = self.call, None
         assert call is not None
-        asked = call.close()
-        if asked:
-            return Interrupted(asked, self.kept)
+        if call.questions:
+            return Interrupted(call.asked(), self.kept)
         try:
             self._keep(value)
         except Exception as error:
@@ -305,7 +304,7 @@ class TaskRun:
     def fail(self, error: BaseException) -> Outcome | Again:
         """Take what the call raised. An exception that is no `Exception` and no pause is not taken: it ends the run."""
         call, self.call = self.call, None
-        asked = call.close() if call is not None else ()
+        asked = call.asked() if call is not None else ()
         asked += tuple(q for q in _pauses(error) if q.interrupt_id not in {known.interrupt_id for known in asked})
         if asked:
             return Interrupted(asked, self.kept)

@@ -249,6 +249,5 @@ class Flight:
                 if not isinstance(verdict, Again):
                     settle(self.run, self.base, call.owner, verdict)
         for call in self._flying:
-            call.close()
             self.run.port.abandon(call)
         self._flying.clear()

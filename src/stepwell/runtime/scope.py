@@ -121,7 +121,6 @@ class Scope:
     owner: Owner
     prefix: str
     questions: tuple[Question, ...] = ()
-    closed = False
     _home: tuple[int, object] | None = None
     _counts: dict[tuple[str, ...], int] | None = None
 
@@ -148,17 +147,12 @@ class Scope:
             return answer
         question = Question(interrupt_id(self.owner.task_id(), call_id), call_id, value)
         with _lock:
-            if not self.closed:
-                self.questions = (*self.questions, question)
+            self.questions = (*self.questions, question)  # after the call is back nobody looks any more
         raise GraphInterrupt((Interrupt(value=value, id=question.interrupt_id),))
 
-    def close(self) -> tuple[Question, ...]:
-        """Stop taking questions; return those asked, in order, each once."""
-        with _lock:
-            self.closed = True
-            if not self.questions:
-                return ()
-            return tuple({question.call_id: question for question in self.questions}.values())
+    def asked(self) -> tuple[Question, ...]:
+        """Return the questions noted so far, in order, each once."""
+        return tuple({question.call_id: question for question in self.questions}.values())
 
 
 def _place() -> tuple[int, object]:

@@ -14,7 +14,7 @@ from stepwell.errors import InvalidUpdateError, MergeError, StateValidationError
 from stepwell.graph.types import END, MISSING, START, Send
 from stepwell.plan.tables import Plan
 from stepwell.superstep.outcome import Route, Succeeded, Write
-from stepwell.superstep.state import Planned, State, Task, merge_order
+from stepwell.superstep.state import Planned, State, Task, merge_order, new
 
 Barriers = Mapping[str, frozenset[str]]
 """Join id → sources that arrived."""
@@ -55,7 +55,8 @@ def merge(plan: Plan, state: State, tasks: Sequence[Task], outcomes: Sequence[Su
     for node in nodes:
         activations[node] = activations.get(node, 0) + 1
     following, barriers, deferred = route(plan, state.barriers, state.deferred, nodes, routes)
-    return Merged(State(values, following, barriers, deferred, activations, writers, state.step + 1), changed)
+    after = new(State, (values, following, barriers, deferred, activations, writers, state.step + 1))
+    return new(Merged, (after, changed))
 
 
 def _fold(plan: Plan, values: dict[str, Any], ordered: Ordered) -> tuple[str, ...]:
@@ -132,7 +133,7 @@ def route(
 ) -> Routed:
     """Return what is planned after `nodes` went `routes`, with the barriers and deferred nodes that are left."""
     if len(routes) == 1 and not (plan.joins or deferred) and isinstance(target := routes[0], str):
-        alone = (Planned(target),) if target != END else ()
+        alone = (new(Planned, (target, None, MISSING, None)),) if target != END else ()
         return alone, barriers, deferred  # a deferred node has nobody to wait for
     pulls: set[str] = set()
     sends: list[Planned] = []

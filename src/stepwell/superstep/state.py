@@ -14,6 +14,9 @@ from stepwell.graph.types import MISSING
 from stepwell.ids import TaskIds, structural_hash
 from stepwell.superstep.outcome import Outcome
 
+new = tuple.__new__
+"""Makes a named tuple of all its fields at a third of the cost of calling its class: for those made every superstep."""
+
 
 class Planned(NamedTuple):
     """An entry of `next`: a pull of a node (no index) or one send to it."""
@@ -53,7 +56,7 @@ class Identity(NamedTuple):
 
     def following(self, checkpoint_id: str, version: str) -> Identity:
         """Return the identity of a checkpoint after this one, planned by `version`."""
-        return Identity(self.graph_id, version, self.thread_id, self.namespace, checkpoint_id)
+        return new(Identity, (self.graph_id, version, self.thread_id, self.namespace, checkpoint_id))
 
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
