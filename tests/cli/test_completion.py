@@ -6,7 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from stepwell.cli.application import stepwell as application
 from tests.cli.calls import Answer, Call, command_line, environment
 
 VARIABLE = "_STEPWELL_COMPLETE"
@@ -14,12 +16,10 @@ VARIABLE = "_STEPWELL_COMPLETE"
 
 def offered(line: str) -> list[str]:
     """Return what the command offers a shell for the last word of a line."""
-    words = line.split(" ")
-    asked = environment(**{VARIABLE: "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)})
-    program = "import sys; sys.argv = ['stepwell']; from stepwell.cli import main; sys.exit(main())"
-    done = subprocess.run([*command_line()[:1], "-c", program], env=asked, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return [found.partition(",")[2] for found in done.stdout.split()]
+    asked = {VARIABLE: "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    result = CliRunner().invoke(application, [], env=asked)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return [found.partition(",")[2] for found in result.stdout.split()]
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ def test_every_code_has_a_status() -> None:
     ("words", "line"),
     [
         (["nope"], "error[usage_error]: No such command 'nope'. See stepwell --help."),
+        (["shwo"], "error[usage_error]: No such command 'shwo'. Did you mean show? See stepwell --help."),
         (["run"], "error[usage_error]: Missing argument 'MODULE:GRAPH'. See stepwell run --help."),
         (["threads", "--nope"], "error[usage_error]: No such option '--nope'. See stepwell threads --help."),
         (["run", "flows:x"], "error[usage_error]: Missing option '--thread'. See stepwell run --help."),

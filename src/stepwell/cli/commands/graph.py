@@ -22,9 +22,8 @@ def graph(settings: Settings, target: str, as_ascii: bool, mermaid: bool, xray: 
     """Draw a graph. Its module is imported and nothing of it runs."""
     from stepwell.engine import CompiledGraph
 
-    chosen = [
-        name for name, given in (("--ascii", as_ascii), ("--mermaid", mermaid), ("--json", settings.json)) if given
-    ]
+    forms = {"--ascii": as_ascii, "--mermaid": mermaid, "--json": settings.json}
+    chosen = [form for form, given in forms.items() if given]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} cannot be had at once: leave all but one out.")
     found = load_graph(target)
@@ -32,4 +31,4 @@ def graph(settings: Settings, target: str, as_ascii: bool, mermaid: bool, xray: 
     if settings.json:
         write_json(drawn.to_json())
     else:
-        write(drawn.draw_mermaid().rstrip("\n") if mermaid else drawn.draw_ascii().rstrip("\n"))
+        write((drawn.draw_mermaid() if mermaid else drawn.draw_ascii()).rstrip("\n"))
