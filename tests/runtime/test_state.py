@@ -1,5 +1,7 @@
 """Looking at a thread: its state, its history, and what each checkpoint says about itself."""
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -165,3 +167,15 @@ async def test_the_async_twins_show_the_same(saver: SqliteSaver) -> None:
     assert (await graph.aget_state(config)).values == {"log": ["a", "b", "x"]}
     forked = await graph.afork(found[1].config)
     assert (await graph.aget_state(forked)).next == ("b",)
+
+
+def test_a_snapshot_unpacks_pickles_and_copies_as_a_named_tuple_does(saver: SqliteSaver) -> None:
+    graph: Any = letters("ab").compile(checkpointer=saver)
+    graph.invoke({}, thread())
+    for found in (graph.get_state(thread()), next(graph.get_state_history(thread()))):
+        values, upcoming, *_, interrupts = found
+        assert (values, upcoming, interrupts) == ({"log": ["a", "b"]}, (), ()) and len(found) == 8
+        assert found[0] is found.values and list(found._asdict()) == list(found._fields)
+        assert found._replace(values={"log": []}).values == {"log": []}
+        assert pickle.loads(pickle.dumps(found)) == copy.deepcopy(found) == copy.copy(found) == found
+        assert pickle.loads(pickle.dumps(found)).seq == found.seq

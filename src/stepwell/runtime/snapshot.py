@@ -7,10 +7,10 @@ the checkpoint is shown as it was committed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from stepwell.codec import Codec
 from stepwell.graph.types import Interrupt
@@ -24,8 +24,7 @@ from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded, s
 from stepwell.superstep.state import Base, Task
 
 
-@dataclass(frozen=True, slots=True)
-class PregelTask:
+class PregelTask(NamedTuple):
     """A planned task of a checkpoint, and what is known of it."""
 
     id: str
@@ -42,7 +41,8 @@ class PregelTask:
 class StateSnapshot:
     """A checkpoint. The first eight fields are LangGraph's and decide equality; the rest say more.
 
-    In a history a part is decoded when it is looked at; one that cannot be read raises there, and the others are fine.
+    It unpacks into those eight, as LangGraph's named tuple does. In a history a part is decoded when it is looked at;
+    one that cannot be read raises there, and the others are fine.
     """
 
     values: Any
@@ -64,6 +64,7 @@ class StateSnapshot:
     joins: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
     """Joins that have seen some of their sources: join → those that arrived."""
     _source: Any = field(default=None, repr=False, compare=False)
+    _fields: ClassVar = ("values", "next", "config", "metadata", "created_at", "parent_config", "tasks", "interrupts")
 
     def __getattr__(self, name: str) -> Any:
         """Decode a part that nobody has looked at yet."""
@@ -72,6 +73,27 @@ class StateSnapshot:
         value = getattr(self._source, name)()
         object.__setattr__(self, name, value)
         return value
+
+    def __reduce__(self) -> Any:
+        """Pickle and copy the parts, decoded, and nothing of where they came from."""
+        return StateSnapshot, tuple(getattr(self, each.name) for each in fields(self) if each.name != "_source")
+
+    def __iter__(self) -> Iterator[Any]:
+        return (getattr(self, name) for name in self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def __getitem__(self, index: Any) -> Any:
+        return tuple(self)[index]
+
+    def _asdict(self) -> dict[str, Any]:
+        """Return the fields that are LangGraph's."""
+        return dict(zip(self._fields, self, strict=True))
+
+    def _replace(self, **changes: Any) -> StateSnapshot:
+        """Return a snapshot with other parts."""
+        return replace(self, **changes, _source=None)
 
 
 def empty_snapshot(config: Mapping[str, Any]) -> StateSnapshot:
