@@ -2,6 +2,8 @@
 
 import asyncio
 import contextvars
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from stepwell import (
     StateGraph,
     UnserializableValueError,
     events,
+    interrupt,
     points,
 )
 from stepwell.errors import LeaseLostError, StoreError
@@ -184,6 +187,81 @@ def test_a_value_that_cannot_be_stored_is_told_as_a_failure_only(
     assert [event.node for event in heard.of(events.TaskFinished)] == ["a"]
     assert [event.node for event in heard.of(events.TaskFailed)] == ["b"]
     assert heard.names[-1] == "run_failed"
+
+
+def unstorable(state: Log) -> Any:
+    return {"log": [object()]}
+
+
+def asks_unstorably(state: Log) -> Any:
+    return interrupt(object())
+
+
+@pytest.mark.parametrize("refused", [unstorable, asks_unstorably], ids=["success", "question"])
+def test_what_cannot_be_stored_is_told_as_a_failure_while_a_sibling_still_runs(
+    refused: Any, any_durability: str, saver: SqliteSaver, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sibling waits until the other task is settled, so that one is told of before the superstep is over."""
+    settled = threading.Event()
+    monkeypatch.setattr(points, "hook", lambda point: settled.set() if point == points.TASK_FINISHED else None)
+
+    def slow(state: Log) -> Any:
+        assert settled.wait(60)
+        return {"log": ["slow"]}
+
+    graph = fan(("refused", refused), ("slow", slow)).compile(checkpointer=saver, listeners=[heard], events=True)
+    with pytest.raises(UnserializableValueError):
+        graph.invoke({}, thread(), durability=any_durability)
+    told = ["task_failed refused", "task_finished slow"]
+    assert outcomes(heard) == told
+    assert outcomes([entry.event for entry in saver.events(heard[0].run_id)]) == told
+
+
+def outcomes(told: Sequence[Event]) -> list[str]:
+    kinds = (events.TaskFinished, events.TaskFailed, events.InterruptRaised)
+    return [f"{events.name_of(event)} {event.node}" for event in told if isinstance(event, kinds)]
+
+
+def test_what_cannot_be_stored_is_told_as_a_failure_when_a_sibling_is_tried_again(
+    any_durability: str, saver: SqliteSaver, heard: Heard
+) -> None:
+    """Both come back in one turn of the loop, and the failed attempt of the one is written first."""
+    graph = StateGraph(Log).add_node("a", aunstorable).add_node("b", AsyncFlaky("b"), retry_policy=AT_ONCE)
+    compiled = graph.add_edge(START, "a").add_edge(START, "b").compile(checkpointer=saver, listeners=[heard])
+    with pytest.raises(UnserializableValueError):
+        asyncio.run(compiled.ainvoke({}, thread(), durability=any_durability))
+    assert outcomes(heard) == ["task_failed a", "task_finished b"]
+    assert heard.only(events.RetryScheduled).node == "b"
+    assert {task.name: bool(task.error) for task in compiled.get_state(thread()).tasks} == {"a": True, "b": False}
+
+
+def test_what_has_finished_is_on_disk_when_it_is_told_beside_a_failed_attempt(saver: SqliteSaver) -> None:
+    """INV-11: one transaction holds the attempt and what had finished before it."""
+    seen: list[Any] = []
+
+    def look(event: Event) -> None:
+        if isinstance(event, events.TaskFinished) and event.node == "a":
+            with saver.store.reading() as reader:
+                base = reader.newest("t", "")
+                assert base is not None
+                kinds = [record.kind for record in reader.records("t", base.seq)]
+            seen.append(kinds)
+
+    graph = StateGraph(Log).add_node("a", anote("a")).add_node("b", AsyncFlaky("b"), retry_policy=AT_ONCE)
+    compiled = graph.add_edge(START, "a").add_edge(START, "b").compile(checkpointer=saver, listeners=[look])
+    asyncio.run(compiled.ainvoke({}, thread()))
+    assert seen == [["succeeded", "attempt"]]
+
+
+async def aunstorable(state: Log) -> Any:
+    return {"log": [object()]}
+
+
+class AsyncFlaky(Flaky):
+    """A coroutine function that fails as a `Flaky` does."""
+
+    async def __call__(self, state: Any) -> dict[str, list[str]]:  # type: ignore[override]
+        return super().__call__(state)
 
 
 def test_a_cancelled_run_is_told_with_its_tasks(saver: SqliteSaver, heard: Heard) -> None:

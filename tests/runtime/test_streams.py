@@ -20,6 +20,7 @@ from stepwell import (
     StreamWriter,
     UnserializableValueError,
     get_stream_writer,
+    points,
 )
 from tests.runtime.graphs import Chunks, Flaky, Log, anote, ask, chain, fan, letters, note, thread
 
@@ -296,6 +297,27 @@ def test_nothing_is_handed_out_before_it_is_durable(tmp_path: Path) -> None:
             seen += durable(looking, mode, chunk)
         assert seen == 3 + 4 + 4 + 1 + 4 + 8, "updates, values, task results, the question, checkpoints, both again"
         assert looking.get_state(thread()) == compiled.get_state(thread())
+
+
+def test_a_success_that_cannot_be_stored_is_shown_as_a_failure_while_a_sibling_still_runs(
+    any_durability: str, saver: SqliteSaver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled = threading.Event()
+    monkeypatch.setattr(points, "hook", lambda point: settled.set() if point == points.TASK_FINISHED else None)
+
+    def slow(state: Log) -> Any:
+        assert settled.wait(60)
+        return {"log": ["slow"]}
+
+    graph = fan(("refused", lambda state: {"log": [object()]}), ("slow", slow)).compile(checkpointer=saver)
+    shown: list[Any] = []
+    with pytest.raises(UnserializableValueError):
+        for mode, chunk in graph.stream({}, thread(), stream_mode=["updates", "tasks"], durability=any_durability):
+            if mode == "updates":
+                shown.append(chunk)
+            elif "result" in chunk:
+                shown.append((chunk["name"], bool(chunk["error"])))
+    assert shown == [("refused", True), {"slow": {"log": ["slow"]}}, ("slow", False)]
 
 
 @pytest.mark.parametrize("sibling", [Flaky, ask, note], ids=["fails", "asks", "succeeds"])

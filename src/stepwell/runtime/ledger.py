@@ -53,8 +53,8 @@ class Ledger:
     """The writing side of one run."""
 
     __slots__ = (
-        "draft", "epoch", "head_digest", "head_seq", "holds", "lineages", "metadata", "outbox", "recorded", "run",
-        "run_row", "staged", "staged_records", "unrecorded"
+        "draft", "epoch", "head_digest", "head_seq", "holds", "lineages", "metadata", "outbox", "owned", "recorded",
+        "run", "run_row", "staged", "staged_records", "unrecorded"
     )  # fmt: skip
 
     def __init__(self, run: Run) -> None:
@@ -76,6 +76,8 @@ class Ledger:
         """Position in the base → seq of the record that holds its outcome."""
         self.unrecorded: list[int] = []
         """Positions in the base whose outcome no row holds."""
+        self.owned: tuple[Base | None, set[int]] = (None, set())
+        """`exit` mode: the positions in a base whose outcome is known to be storable, and user code's no more."""
         if run.tell is not None:
             run.tell.begin_anew()
 
@@ -118,9 +120,32 @@ class Ledger:
         run = self.run
         if run.store is None or run.durability != "exit":
             return
+        owned = self._owned(base)
         for index, (task, outcome) in enumerate(zip(base.tasks, base.outcomes, strict=True)):
-            if isinstance(outcome, Succeeded):
+            if isinstance(outcome, Succeeded) and index not in owned:
                 base.outcomes[index] = layout.stored_copy(run.codec, run.plan, task, outcome)
+
+    def _owned(self, base: Base) -> set[int]:
+        if self.owned[0] is not base:
+            self.owned = base, set()
+        return self.owned[1]
+
+    def _prove(self, base: Base) -> None:
+        """In `exit` mode, before anybody is told of outcomes: own what can be stored; what cannot becomes a failure."""
+        run, owned = self.run, self._owned(base)
+        if run.stream is None and run.tell is None:
+            return
+        for index in self.unrecorded[len(owned) :]:
+            task, outcome = base.tasks[index], base.outcomes[index]
+            assert outcome is not None
+            try:
+                if isinstance(outcome, Succeeded):
+                    base.outcomes[index] = layout.stored_copy(run.codec, run.plan, task, outcome)
+                else:
+                    self._encode(task, outcome)
+            except UnserializableValueError as error:
+                self._refuse(base, index, error)
+            owned.add(index)
 
     def parent(self, base: Base) -> tuple[int | None, bytes]:
         """Return the row the next checkpoint follows: the base's, or what its draft follows."""
@@ -195,8 +220,11 @@ class Ledger:
     # -- records on the base -----------------------------------------------------------------------------------------
 
     async def outcomes(self, base: Base) -> None:
-        """Record what has finished on the base so far, while siblings still run."""
-        if self.run.store is None or self.run.durability == "exit" or not self.unrecorded:
+        """Record what has finished on the base so far, while siblings still run; in `exit` mode it is only checked."""
+        if self.run.store is None or not self.unrecorded:
+            return
+        if self.run.durability == "exit":
+            self._prove(base)
             return
         self.stage_outcomes(base)
         await self._written()
@@ -205,11 +233,15 @@ class Ledger:
     async def attempt(
         self, base: Base, index: int, error: BaseException, attempts: int, first_at: int, next_at: int
     ) -> None:
-        """Record a failed attempt and when the next one is due."""
+        """Record a failed attempt and when the next one is due, with what has finished beside it."""
         task_id = base.tasks[index].id
         base.attempted(task_id, attempts, first_at, next_at)
-        if self.run.store is None or self.run.durability == "exit":
+        if self.run.store is None:
             return
+        if self.run.durability == "exit":
+            self._prove(base)
+            return
+        self.stage_outcomes(base)
         self.add_record(
             base, task_id, lifecycle.ATTEMPT, layout.encode_attempt(text_of(error), attempts, first_at, next_at)
         )
@@ -263,13 +295,17 @@ class Ledger:
             try:
                 kind, body = self._encode(task, outcome)
             except UnserializableValueError as error:
-                outcome = base.outcomes[index] = Failed(text_of(error), error)
-                kind, body = self._encode(task, outcome)
-                if self.run.tell is not None:
-                    self.run.tell.refused(base, index)
+                kind, body = self._encode(task, self._refuse(base, index, error))
             record = self.add_record(base, task.id, kind, body)
             if kind == lifecycle.SUCCEEDED:
                 self.recorded[index] = record.seq
+
+    def _refuse(self, base: Base, index: int, error: UnserializableValueError) -> Failed:
+        """Turn an outcome that cannot be stored into a failure, also for those who are yet to be told."""
+        failed = base.outcomes[index] = Failed(text_of(error), error)
+        if self.run.tell is not None:
+            self.run.tell.refused(base, index)
+        return failed
 
     def storable(self, base: Base, index: int) -> bool:
         """Tell whether this outcome can be stored."""

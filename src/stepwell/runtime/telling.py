@@ -36,6 +36,10 @@ log = logging.getLogger("stepwell.events")
 logging.getLogger("stepwell").addHandler(logging.NullHandler())
 
 
+_REFUSABLE = (events.TaskFinished, events.InterruptRaised)
+"""What is noted of outcomes that may prove not to be storable."""
+
+
 class Audience(NamedTuple):
     """Who is told of a graph's runs."""
 
@@ -249,8 +253,8 @@ class Teller:
             return
         attempt = 1
         for noted in (self._news, self._drafts):
-            for event in [e for e in noted if isinstance(e, events.TaskFinished) and e.task_id == task.id]:
-                attempt = event.attempt
+            for event in [e for e in noted if isinstance(e, _REFUSABLE) and e.task_id == task.id]:
+                attempt = getattr(event, "attempt", attempt)
                 noted.remove(event)
         self._settled(base, task, outcome, attempt)
 
