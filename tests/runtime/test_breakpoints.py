@@ -58,7 +58,7 @@ def test_an_answer_where_nothing_is_asked_goes_on_and_says_that_it_is_not_used(
     """A value goes on from a breakpoint, as in LangGraph; a question that is asked later gets an answer of its own."""
     graph = chain(("a", ask("a"))).compile(checkpointer=saver, interrupt_before=["a"])
     call(graph, {}, thread())
-    with pytest.warns(AnswerNotUsedWarning, match="Thread t stands at a breakpoint"):
+    with pytest.warns(AnswerNotUsedWarning, match="Thread t asks nothing as it stands"):
         paused = call(graph, Command(resume="early", **more), thread())
     assert [question.value for question in paused["__interrupt__"]] == ["a"]
     assert call(graph, Command(resume="mine"), thread())["log"][-1] == "a='mine'"

@@ -418,9 +418,14 @@ def test_Q4_a_mismatch_shows_what_was_recorded_which_code_and_how_to_go_on(saver
         ({"migrate": lambda values, of: values}, "compile\\(version="),
         ({"migrate": 3, "version": "2"}, "migrate is a function"),
         ({"on_change": "explode"}, "on_change is one of ignore, warn, raise"),
+        ({"aliases": ["old"]}, "aliases are written as {old name: name now}"),
+        ({"version": 2}, "version is text, not 2: write version='2'"),
+        ({"version": None}, "version is text"),
+        ({"version": "\ud800"}, "version is not valid Unicode"),
+        ({"name": 5}, "name is text, not 5: write name='5'"),
     ],
 )
-def test_what_could_do_nothing_is_refused(options: dict[str, Any], reason: str) -> None:
+def test_what_could_do_nothing_or_could_not_be_read_again_is_refused(options: dict[str, Any], reason: str) -> None:
     with pytest.raises(InvalidGraphError, match=reason):
         letters("ab").compile(**options)
 

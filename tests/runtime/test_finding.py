@@ -11,6 +11,7 @@ import pytest
 from stepwell import (
     Command,
     CompiledGraph,
+    CorruptRecordError,
     InMemorySaver,
     Interrupt,
     InvalidConfigError,
@@ -387,6 +388,8 @@ def test_a_damaged_thread_does_not_hide_the_others_and_can_be_deleted(tmp_path: 
         assert found["bad"].status == "finished"
         assert "does not verify" in (found["bad"].damage or "")
         connection.execute("update threads set digest = x'00' where thread_id = 'bad'")
+        with pytest.raises(CorruptRecordError, match="threads row of thread 'bad'"):
+            list(saver.threads())
         saver.delete_thread("bad")
         assert ids(saver.threads()) == ["good"]
         assert list(saver.store.verify()) == []

@@ -110,6 +110,21 @@ def test_a_node_can_pass_its_config_on_to_another_graph(call: Call) -> None:
     assert call(chain(("outer", outer)).compile(), {}, {"tags": ["x"]}) == {"log": ["inner"]}
 
 
+def test_a_node_can_run_another_thread_with_its_config(call: Call, saver: SqliteSaver) -> None:
+    """Of the address only the thread is handed on: a checkpoint of this thread is none of another."""
+    inner = chain(("inner", note("inner"))).compile(checkpointer=saver, name="inner")
+
+    def outer(state: Log, config: RunnableConfig) -> Any:
+        own = {**config["configurable"], "thread_id": "child"}
+        return inner.invoke({}, {**config, "configurable": own})
+
+    graph = chain(("outer", outer)).compile(checkpointer=saver, name="outer")
+    assert call(graph, {}, thread()) == {"log": ["inner"]}
+    assert inner.get_state(thread("child")).values == {"log": ["inner"]}
+    first = list(graph.get_state_history(thread()))[-1]
+    assert call(graph, None, first.config)["log"] == ["inner", "inner"], "a replay hands on no checkpoint either"
+
+
 @pytest.mark.parametrize(
     ("configurable", "seen"),
     [

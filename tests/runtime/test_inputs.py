@@ -147,7 +147,7 @@ def test_a_run_id_may_be_a_uuid(call: Call, saver: SqliteSaver) -> None:
     graph = letters("a").compile(checkpointer=saver)
     call(graph, {}, thread(run_id=UUID(int=5)))
     assert graph.get_state(thread()).run_id == str(UUID(int=5))
-    for wrong in ("", " ", 5, "x" * 1000):
+    for wrong in ("", " ", 5, "x" * 1000, "\ud800"):
         with pytest.raises(InvalidConfigError, match="run_id"):
             call(graph, {}, thread("other", run_id=wrong))
 

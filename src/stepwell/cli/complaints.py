@@ -34,7 +34,8 @@ _NEXT: Mapping[str, str] = {
     " has a fresh limit.",
     "thread_exists": "Thread {thread_id} is not empty, and nothing is written over it. Name another one, or `delete` it"
     " first.",
-    "unknown_interrupt": "Thread {thread_id} has no such question open. Asked for: {interrupt_ids}; open: {open_ids}.",
+    "unknown_interrupt": "Thread {thread_id} has no such question open. Open: {open_ids}. Without --answer,"
+    " `resume` goes on with it.",
 }
 
 _UNFINISHED = frozenset({"interrupted", "recursion_limit"})

@@ -161,7 +161,7 @@ class RunConflictError(UsageError):
 
 
 class NestedThreadError(UsageError):
-    """Thread {thread_id} is being driven by the node that makes this call. Use another thread_id inside a node."""
+    """Thread {thread_id} is being driven by this call's own node. Use another thread_id there, or no checkpointer."""
 
     code = "nested_thread"
 
@@ -377,7 +377,7 @@ class UnknownTypeError(CodecError):
 
 
 class AnswerNotUsedWarning(UserWarning):
-    """An answer was given to a thread that stands at a breakpoint and asks nothing: the run goes on without it."""
+    """An answer was given to a thread that has work left and asks nothing: the run goes on without it."""
 
 
 class JoinNotReleasedWarning(UserWarning):

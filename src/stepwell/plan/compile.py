@@ -20,7 +20,7 @@ from stepwell.graph.types import END, START
 from stepwell.ids import fingerprint_of
 from stepwell.plan.drawing.outline import outline
 from stepwell.plan.fingerprint import shape_of
-from stepwell.plan.renaming import changed
+from stepwell.plan.renaming import changed, stored_text
 from stepwell.plan.tables import BranchPlan, Callee, JoinPlan, NodePlan, Plan
 from stepwell.plan.validate import validate
 
@@ -49,8 +49,8 @@ def compile_plan(
     shape = shape_of((start, *nodes.values()), joins.values(), builder.channels, builder.managed)
     plain = not (schemas[builder.state_schema].validates or any(c.settles for c in builder.channels.values()))
     return Plan(
-        graph_id=name or schemas[builder.state_schema].name,
-        version=version,
+        graph_id=stored_text("" if name is None else name, "name") or schemas[builder.state_schema].name,
+        version=stored_text(version, "version"),
         fingerprint=fingerprint_of(shape),
         nodes=MappingProxyType(nodes),
         start=start,

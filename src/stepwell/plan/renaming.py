@@ -1,4 +1,4 @@
-"""What `compile(aliases=, migrate=, on_change=)` says, checked against the graph it was said of.
+"""What `compile(name=, version=, aliases=, migrate=, on_change=)` says, checked against the graph it was said of.
 
 The rule kept: an alias that could do nothing is a mistake, refused when the graph is compiled and not when a thread
 needs it.
@@ -25,6 +25,8 @@ def changed(
     channels: Collection[str],
 ) -> Changed:
     """Return what the user says about state that other code stored. Raises InvalidGraphError."""
+    if aliases is not None and not isinstance(aliases, Mapping):
+        raise InvalidGraphError(f"aliases are written as {{old name: name now}}, not {aliases!r}")
     if migrate is not None and not callable(migrate):
         raise InvalidGraphError(f"migrate is a function (values, from_version) -> values, not {migrate!r}")
     if migrate is not None and not version:
@@ -36,6 +38,17 @@ def changed(
     for old, new in (aliases or {}).items():
         _check(old, new, nodes, channels)
     return Changed(_among(aliases, nodes), _among(aliases, channels), migrate, on_change)
+
+
+def stored_text(given: object, what: str) -> str:
+    """Return a name or version as every row of a thread will hold it. Raises InvalidGraphError."""
+    if not isinstance(given, str):
+        raise InvalidGraphError(f"{what} is text, not {given!r}: write {what}={str(given)!r}")
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise InvalidGraphError(f"{what} is not valid Unicode: {given!r}") from None
+    return given
 
 
 def _check(old: str, new: str, nodes: Collection[str], channels: Collection[str]) -> None:

@@ -133,9 +133,11 @@ def _run_id(given: Mapping[str, Any]) -> str | None:
     run_id = given.get("run_id")
     if run_id is None:
         return None
-    if not isinstance(run_id, str | UUID) or not str(run_id).strip() or len(str(run_id)) > MAX_THREAD_ID:
-        raise InvalidConfigError(reason=f"run_id is text or a UUID, not {run_id!r}", key="run_id")
-    return str(run_id)
+    text = str(run_id) if isinstance(run_id, str | UUID) else ""
+    if not text.strip() or len(text) > MAX_THREAD_ID or not text.isprintable():
+        reason = f"run_id is a UUID, or one line of text with at most {MAX_THREAD_ID} letters, not {run_id!r}"
+        raise InvalidConfigError(reason=reason, key="run_id")
+    return text
 
 
 def _optional_text(configurable: Mapping[str, Any], key: str) -> str | None:

@@ -105,9 +105,7 @@ def _open_command(
     run: Run, reader: Reader, place: Place, loaded: Loaded, command: Command[Any]
 ) -> tuple[int | None, bytes]:
     if resumes(command) and _asks_nothing(place, loaded.base, command):
-        text = (
-            f"Thread {run.config.thread_id} stands at a breakpoint and asks nothing: it goes on, the answer is not used"
-        )
+        text = f"Thread {run.config.thread_id} asks nothing as it stands: it goes on, and the answer is not used"
         warnings.warn(AnswerNotUsedWarning(text), stacklevel=2)
         command = replace(command, resume=MISSING)
     if resumes(command):

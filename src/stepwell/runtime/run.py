@@ -164,17 +164,17 @@ class Run:
     def node_config(self, task_run: TaskRun) -> Mapping[str, Any]:
         """Return the config a node sees: the caller's, with the ids of this run.
 
-        The caller's `run_id` and `run_name` are this run's alone: what a node calls with its config is another run.
+        The caller's `run_id`, `run_name` and `checkpoint_id` are this run's alone: what a node calls with its config is
+        another run, and may be on another thread.
         """
         given = {k: v for k, v in self.config.given.items() if k not in ("run_id", "run_name")}
-        base = task_run.base
         inner = {
             **(given.get("configurable") or {}),
-            "checkpoint_ns": base.identity.namespace,
+            "checkpoint_ns": task_run.base.identity.namespace,
+            "checkpoint_id": None,
         }
-        if self.config.thread_id is not None:  # without a thread there is nothing that a checkpoint id addresses
+        if self.config.thread_id is not None:
             inner["thread_id"] = self.config.thread_id
-            inner["checkpoint_id"] = base.checkpoint_id
         filled = {"recursion_limit": self.config.recursion_limit, "tags": [], "callbacks": None, **given}
         if self.stream is not None and self.stream.messages is not None:
             filled["callbacks"] = self.stream.messages.with_handler(filled["callbacks"])

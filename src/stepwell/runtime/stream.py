@@ -35,6 +35,9 @@ MODES: tuple[str, ...] = get_args(StreamMode)
 class Halted(BaseException):
     """The consumer of a stream went away: the run stops as if it were cancelled."""
 
+    def __init__(self) -> None:
+        super().__init__("the consumer left the stream")
+
 
 @dataclass(frozen=True, slots=True)
 class Wish:
