@@ -110,7 +110,7 @@ def test_a_node_cannot_drive_the_thread_it_runs_on(call: Call, saver: SqliteSave
     inner = letters("x").compile(checkpointer=saver, name="g")
 
     def node(state: Log) -> dict[str, list[str]]:
-        with pytest.raises(NestedThreadError, match="Thread t is being driven by the node that makes this call"):
+        with pytest.raises(NestedThreadError, match="Thread t is being driven by this call's own node"):
             inner.invoke({}, thread())
         return {"log": inner.invoke({}, thread("another"))["log"]}
 
