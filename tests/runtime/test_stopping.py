@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import operator
 import os
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -183,3 +185,112 @@ def test_a_reducer_that_changes_its_argument_counts_once_beside_a_router() -> No
     graph.add_edge(START, "a").add_conditional_edges("a", lambda state: "b", ["b"])
     compiled = graph.compile(checkpointer=InMemorySaver())
     assert compiled.invoke({"log": ["in"]}, THREAD) == {"log": ["in", "a", "b"]} == compiled.get_state(THREAD).values
+
+
+# -- more than one interruption ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_run_that_is_cancelled_again_and_again_frees_its_thread(
+    streamed: bool, durability: Any, tmp_path: Path
+) -> None:
+    """As anyio's scopes cancel, at every turn of the loop until the task has ended; here from a commit on."""
+    with SqliteSaver(tmp_path / "threads.db") as saver:
+        lock, reached = saver.store._writer.lock, asyncio.Event()
+
+        async def a(state: Log) -> Log:
+            lock.acquire()  # from here on no write lands
+            reached.set()  # the engine goes on in this turn of the loop, up to where it waits
+            return {"log": ["a"]}
+
+        async def b(state: Log) -> Log:
+            return {"log": ["b"]}
+
+        async def c(state: Log) -> Log:
+            return {"log": ["c"]}
+
+        graph = chain(a, b, c).compile(checkpointer=saver)
+
+        async def run() -> None:
+            if streamed:
+                async for _ in graph.astream({}, THREAD, durability=durability):
+                    pass
+            else:
+                await graph.ainvoke({}, THREAD, durability=durability)
+
+        running = asyncio.create_task(run())
+        await reached.wait()
+        for turn in itertools.count():
+            running.cancel()
+            if turn == 3:
+                lock.release()
+            await asyncio.sleep(0)
+            if running.done():
+                break
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        with saver.store.reading() as reader:
+            row = reader.thread("t")
+        assert row is not None
+        assert row.run_id == ""
+        await graph.ainvoke(None, THREAD)
+        assert graph.get_state(THREAD).values == {"log": ["a", "b", "c"]}
+
+
+class Left(Exception):
+    """What a consumer raises."""
+
+
+def lone_writer(state: Log, runtime: Runtime[None]) -> Log:
+    runtime.stream_writer("live")
+    raise ValueError("the node's own")
+
+
+@pytest.mark.parametrize("error", [Left, KeyboardInterrupt])
+def test_what_a_consumer_throws_in_is_not_replaced_by_how_its_run_fails(error: type[BaseException]) -> None:
+    graph = chain(lone_writer).compile(checkpointer=InMemorySaver())
+    stream: Any = graph.stream({}, THREAD, stream_mode="custom")
+    assert next(stream) == "live"
+    with pytest.raises(error):
+        stream.throw(error())
+    assert graph.get_state(THREAD).tasks[0].error is not None
+
+
+@pytest.mark.parametrize("leave", ["close", "throw"])
+async def test_leaving_a_stream_whose_run_fails_meanwhile_raises_nothing_of_it(leave: str) -> None:
+    """The chunk is handed out while the end of the run is asked for: that is written first."""
+    graph = chain(lone_writer).compile(checkpointer=InMemorySaver())
+    stream: Any = graph.astream({}, THREAD, stream_mode=["tasks", "custom"])
+    async for mode, _ in stream:
+        if mode == "custom":
+            break
+    if leave == "close":
+        await stream.aclose()
+    else:
+        with pytest.raises(Left):
+            await stream.athrow(Left())
+    assert "the node's own" in str((await graph.aget_state(THREAD)).tasks[0].error)
+
+
+async def test_a_consumer_that_is_cancelled_is_handed_nothing_more() -> None:
+    """Not even what was sent before: it might leave at that, and its cancellation would be lost."""
+    consumers: list[asyncio.Task[None]] = []
+
+    async def node(state: Log, runtime: Runtime[None]) -> Log:
+        await asyncio.sleep(0)
+        consumers[0].cancel()
+        runtime.stream_writer("too late")
+        await asyncio.Event().wait()
+        return {}
+
+    graph = chain(node).compile(checkpointer=InMemorySaver())
+
+    async def consume() -> None:
+        async for _ in graph.astream({}, THREAD, stream_mode="custom"):
+            break
+
+    consumers.append(asyncio.create_task(consume()))
+    with pytest.raises(asyncio.CancelledError):
+        await consumers[0]
+    assert "CancelledError" in str(graph.get_state(THREAD).tasks[0].error)

@@ -50,6 +50,10 @@ class AsyncPort:
         self._running: dict[Call, asyncio.Task[None]] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._cancelled: list[asyncio.Task[None]] = []
+        self.stopping = False
+        """Whether the run has been told to stop: a cancellation from here on does not keep it from saying so."""
+        self.held_back: asyncio.CancelledError | None = None
+        """A cancellation that a stopping run was not told of."""
 
     # -- the run's side ----------------------------------------------------------------------------------------------
 
@@ -162,6 +166,10 @@ class AsyncPort:
             timer = self._loop.call_later(timeout, self._notify) if timeout is not None else None
             try:
                 await self._waiter
+            except asyncio.CancelledError as error:
+                if not self.stopping:
+                    raise
+                self.held_back = error
             finally:
                 self._waiter = None
                 if timer is not None:
@@ -181,11 +189,11 @@ class AsyncPort:
         if isinstance(request, Mail):
             return await self._collect(request.timeout)
         if isinstance(request, Settle):
-            return await to_the_end(asyncio.wrap_future(request.future))
+            return await to_the_end(asyncio.wrap_future(request.future), self)
         if isinstance(request, Sleep):
             return await asyncio.sleep(request.seconds)
         assert isinstance(request, Blocking)
-        return await blocking(request.function, self.run.store)
+        return await blocking(request.function, self.run.store, self)
 
     async def _perform(self, call: Call, started: Started | None) -> Any:
         if not call.callee.is_async:
@@ -215,13 +223,14 @@ class AsyncPort:
         store = self.run.store
         assert store is not None
         if store.blocking:
-            await to_the_end(asyncio.wrap_future(store.queue(request.commit)))
+            await to_the_end(asyncio.wrap_future(store.queue(request.commit)), self)
         else:
             store.commit(request.commit)
 
 
-async def to_the_end(future: asyncio.Future[Result]) -> Result:
-    """Await what must not be left half done: a cancellation is delivered once it is over, unless it has failed."""
+async def to_the_end(future: asyncio.Future[Result], port: AsyncPort | None = None) -> Result:
+    """Await what must not be left half done: a cancellation is delivered once it is over, unless it has failed. A run
+    that is stopping already is not told again."""
     cancelled: asyncio.CancelledError | None = None
     while not future.done():
         try:
@@ -233,15 +242,17 @@ async def to_the_end(future: asyncio.Future[Result]) -> Result:
         except Exception:
             break
     if cancelled is not None and future.exception() is None:
-        raise cancelled
+        if port is None or not port.stopping:
+            raise cancelled
+        port.held_back = cancelled
     return future.result()
 
 
-async def blocking(function: Callable[[], Any], store: Store | None) -> Any:
+async def blocking(function: Callable[[], Any], store: Store | None, port: AsyncPort | None = None) -> Any:
     """Call what may block on the store: on a thread, or here where the store never blocks."""
     if store is None or not store.blocking:
         return function()
-    return await to_the_end(on_pool(function))
+    return await to_the_end(on_pool(function), port)
 
 
 def on_pool(function: Callable[[], Any]) -> asyncio.Future[Any]:
@@ -277,6 +288,7 @@ async def drive_async(coroutine: Coroutine[Ask, Any, Result], port: AsyncPort) -
             try:
                 result = await answer(request)
             except BaseException as error:
+                port.stopping = port.stopping or isinstance(error, asyncio.CancelledError)
                 request = coroutine.throw(error)
             else:
                 request = send(result)
@@ -316,16 +328,26 @@ async def stream_async(begin: Callable[[], Coroutine[Ask, Any, Any]], port: Asyn
         result, error = None, None
         try:
             result = await port.answer(request)
-        except BaseException as raised:
+        except Exception as raised:
             error = raised
+        except BaseException as raised:  # the consumer was cancelled: it is handed nothing more
+            stream.close()
+            await _halt(coroutine, port, request, raised)
+            raise
     for chunk in stream.rest():
         yield chunk
 
 
-async def _halt(coroutine: Coroutine[Ask, Any, Any], port: AsyncPort, request: Ask) -> None:
-    """Stop a run: a write it asked for is done first, then it records what happened and frees its thread."""
-    halted = False
+async def _halt(
+    coroutine: Coroutine[Ask, Any, Any], port: AsyncPort, request: Ask, struck: BaseException | None = None
+) -> None:
+    """Stop a run, by what struck while its request was answered or, once a write it asked for is done, by `Halted`: it
+    records what happened and frees its thread. How else it ends is on the thread, and not told to who has gone."""
+    port.stopping = True
+    halted = struck is not None
     try:
+        if struck is not None:
+            request = coroutine.throw(struck)
         while True:
             if not halted and not isinstance(request, DURABLE):
                 halted = True
@@ -337,5 +359,7 @@ async def _halt(coroutine: Coroutine[Ask, Any, Any], port: AsyncPort, request: A
                 request = coroutine.throw(error)
             else:
                 request = coroutine.send(result)
-    except (StopIteration, Halted):
+    except (Exception, Halted, asyncio.CancelledError):
         await port.settle()
+        if struck is None and port.held_back is not None:
+            raise port.held_back from None

@@ -137,15 +137,24 @@ def stream_sync(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -
         answer, error = None, None
         try:
             answer = port.answer(request)
-        except BaseException as raised:
+        except Exception as raised:
             error = raised
+        except BaseException as raised:  # Ctrl-C: the consumer is handed nothing more
+            stream.close()
+            _halt(coroutine, port, request, raised)
+            raise
     yield from stream.rest()
 
 
-def _halt(coroutine: Coroutine[Ask, Any, Any], port: SyncPort, request: Ask) -> None:
-    """Stop a run: a write it asked for is done first, then it records what happened and frees its thread."""
-    halted = False
+def _halt(
+    coroutine: Coroutine[Ask, Any, Any], port: SyncPort, request: Ask, struck: BaseException | None = None
+) -> None:
+    """Stop a run, by what struck while its request was answered or, once a write it asked for is done, by `Halted`: it
+    records what happened and frees its thread. How else it ends is on the thread, and not told to who has gone."""
+    halted = struck is not None
     try:
+        if struck is not None:
+            request = coroutine.throw(struck)
         while True:
             if not halted and not isinstance(request, DURABLE):
                 halted = True
@@ -157,5 +166,8 @@ def _halt(coroutine: Coroutine[Ask, Any, Any], port: SyncPort, request: Ask) -> 
                 request = coroutine.throw(error)
             else:
                 request = coroutine.send(answer)
-    except (StopIteration, Halted):
+    except (Exception, Halted):
         return
+    except BaseException as error:
+        if error is not struck:
+            raise
