@@ -28,7 +28,7 @@ from stepwell.store import (
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.merge import Merged
 from stepwell.superstep.outcome import Failed, Interrupted, Outcome, Succeeded, text_of
-from stepwell.superstep.state import Base, Identity, State, Task
+from stepwell.superstep.state import Base, Identity, State, Task, new
 
 if TYPE_CHECKING:
     from stepwell.runtime.run import Run
@@ -107,10 +107,9 @@ class Ledger:
             return Base(state, base.identity.following(f"{run.run_id}:{state.step}", run.plan.version))
         identity = base.identity.following(run.ids.new(), run.plan.version)
         known = self.recorded
-        places = [known.get(i) for i in range(len(base.tasks))] if known else [None] * len(base.tasks)
         done: list[Succeeded] = base.outcomes  # type: ignore[assignment]  # or there would be nothing to advance to
-        sources = [*zip(base.tasks, done, places, strict=True)]
-        return self.add(Draft(identity, state, base.lineage, "loop", *self.parent(base), sources), changed)
+        sources = [(task, done[i], known.get(i)) for i, task in enumerate(base.tasks)]
+        return self.add(new(Draft, (identity, state, base.lineage, "loop", *self.parent(base), sources, ())), changed)
 
     def own(self, base: Base) -> None:
         """In `exit` mode: replace what user code still holds by what would be stored.
@@ -357,7 +356,7 @@ class Ledger:
         checkpoints, self.staged = self.staged, []
         records, self.staged_records = self.staged_records, []
         drafts = self.run.tell.take() if self.run.tell is not None else ()
-        return Rows(self.head_seq, self.head_digest, self.lineages, checkpoints, records, drafts)
+        return new(Rows, (self.head_seq, self.head_digest, self.lineages, checkpoints, records, drafts))
 
     def _commit(self, status: str, run_row: RunRow | None) -> Commit:
         run = self.run
