@@ -31,13 +31,15 @@ class Editing(Wired):
         Raises InvalidUpdateError for a node that does not exist, an ambiguous one, and values it cannot take;
         UnknownTaskError; UnknownCheckpointError; ThreadBusyError while a run holds the thread.
         """
-        return self.bulk_update_state(config, [[StateUpdate(values, as_node, task_id)]])
+        run = self._editing(config, "update_state")
+        return drive_sync(edit(run, Edit([[StateUpdate(values, as_node, task_id)]])), sync_port(run))
 
     async def aupdate_state(
         self, config: Config, values: Any, as_node: str | None = None, task_id: str | None = None
     ) -> dict[str, Any]:
         """Do as `update_state`, on this event loop."""
-        return await self.abulk_update_state(config, [[StateUpdate(values, as_node, task_id)]])
+        run = self._editing(config, "update_state")
+        return await self._adrive_edit(run, Edit([[StateUpdate(values, as_node, task_id)]]))
 
     def bulk_update_state(self, config: Config, supersteps: Sequence[Sequence[StateUpdate]]) -> dict[str, Any]:
         """Write one checkpoint for each superstep of updates, in one transaction; return the config of the last one.

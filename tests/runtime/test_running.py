@@ -205,8 +205,10 @@ def test_without_a_saver_there_is_nothing_to_continue_or_to_look_at(call: Call) 
     for look in (graph.get_state, graph.get_state_history, graph.fork):
         with pytest.raises(NoCheckpointerError, match="No checkpointer set"):
             look(thread())
-    with pytest.raises(ValueError, match="No checkpointer set"):
+    with pytest.raises(NoCheckpointerError, match=r"^update_state needs a checkpointer"):
         graph.update_state(thread(), {"log": ["x"]})
+    with pytest.raises(NoCheckpointerError, match=r"^retry needs a checkpointer"):
+        graph.retry(thread())
 
 
 def test_with_a_saver_a_thread_id_is_needed(call: Call, saver: SqliteSaver) -> None:

@@ -107,8 +107,11 @@ def _take(run: Run, claim: Claim) -> bool:
 
 def _begin_without_store(run: Run) -> None:
     raw = run.request.input
+    if run.request.retry_only:
+        raise NoCheckpointerError(operation="retry")
     if raw is None:
-        raise EmptyInputError(thread_id="-")
+        text = "Without a checkpointer there is nothing to continue. Received no input for __start__: pass an input."
+        raise EmptyInputError(text, thread_id="-")
     if isinstance(raw, Command) and resumes(raw):
         raise NoCheckpointerError("Cannot use Command(resume=...) without checkpointer", operation="resume")
     refuse_to_keep(run)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from stepwell import points
-from stepwell.errors import CorruptRecordError, ThreadExistsError, UnknownThreadError
+from stepwell.errors import CorruptRecordError, InvalidConfigError, ThreadExistsError, UnknownThreadError
 from stepwell.ids import TaskIds, structural_hash
 from stepwell.runtime.origins import origin_record
 from stepwell.store import (
@@ -45,6 +45,8 @@ class Original(NamedTuple):
 def copy_thread(store: Store, source: str, target: str, now: int) -> None:
     """Write all of a thread under another id, in one transaction. A run that is going on is copied as one whose process
     died: whoever continues the copy goes on with it."""
+    if source == target:  # not ThreadExistsError, whose way out is to delete the target
+        raise InvalidConfigError(reason=f"thread {source} cannot be copied onto itself", key="thread_id")
     with store.reading() as reader:
         if reader.thread(target) is not None:
             raise ThreadExistsError(thread_id=target)
