@@ -120,7 +120,7 @@ def test_a_known_run_with_another_input_or_thread_is_a_conflict(call: Call, save
     call(graph, {"log": ["in"]}, thread(run_id="r1"))
     before = graph.get_state(thread())
     for config, given in ((thread(run_id="r1"), {"log": ["out"]}), (thread("other", run_id="r1"), {"log": ["in"]})):
-        with pytest.raises(RunConflictError, match="Run r1 was started with another input"):
+        with pytest.raises(RunConflictError, match="Run r1 was started with another input or thread"):
             call(graph, given, config)
     assert graph.get_state(thread()) == before
     assert graph.get_state(thread("other")).created_at is None

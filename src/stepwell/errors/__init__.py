@@ -155,7 +155,7 @@ class PendingWorkError(UsageError):
 
 
 class RunConflictError(UsageError):
-    """Run {run_id} was started with another input. Use a new run_id, or the same input to get its result."""
+    """Run {run_id} was started with another input or thread. Use a new run_id, or the same input to get its result."""
 
     code = "run_conflict"
 
