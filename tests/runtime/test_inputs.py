@@ -213,3 +213,20 @@ def test_keys_of_the_callers_own_reach_the_nodes_however_they_are_called(
 
     graph = StateGraph(Log).add_node("a", node).set_entry_point("a").compile(checkpointer=saver)
     assert call(graph, {}, {"configurable": {"thread_id": "t", own: "mine"}})["log"] == ["mine"]
+
+
+def test_a_paused_run_called_again_shows_what_it_asked_whatever_was_answered_since(
+    call: Call, saver: SqliteSaver
+) -> None:
+    """INV-3: the result of a run is what it ended with, not what other runs have made of its thread."""
+    graph: Any = fan(("a", ask("a")), ("b", ask("b"))).compile(checkpointer=saver)
+    first = call(graph, {}, thread(run_id="r1"))
+    asked = first["__interrupt__"]
+    assert len(asked) == 2
+    for question in asked:
+        call(graph, Command(resume={question.id: "yes"}), thread())
+        again = call(graph, {}, thread(run_id="r1"))
+        assert again == first
+    assert graph.get_state(thread()).next == ()
+    repeated = graph.run({}, thread(run_id="r1"))
+    assert (repeated.status, list(repeated.interrupts)) == ("paused", asked)

@@ -7,6 +7,7 @@ read; otherwise it is read again. Functions here block on the store and run no u
 from __future__ import annotations
 
 import hashlib
+from itertools import takewhile
 from typing import Any
 
 from stepwell import points
@@ -213,15 +214,20 @@ def _input_digest(run: Run, raw: Any) -> bytes:
 
 
 def _stand_on_result(run: Run, reader: Reader, known: RunRow) -> None:
-    """The run is over: show what it ended with."""
+    """The run is over: show what it ended with, whatever has come of the thread since."""
+    if known.status in (lifecycle.FAILED, lifecycle.CANCELLED):
+        raise RunError(
+            f"Run {known.run_id} ended as {known.status}: {known.error}. Go on with retry(config) or "
+            "invoke(None, config), or begin anew under another run_id.",
+            run_id=known.run_id,
+            status=known.status,
+        )
     row = reader.checkpoint(known.thread_id, run.config.namespace, known.checkpoint_id)
     if row is None:
         raise UnknownCheckpointError(thread_id=known.thread_id, checkpoint_id=known.checkpoint_id)
-    loaded = load(reader, run.codec, run.plan, row)
-    if known.status in (lifecycle.FAILED, lifecycle.CANCELLED):
-        raise RunError(
-            f"Run {known.run_id} ended as {known.status}: {known.error}", run_id=known.run_id, status=known.status
-        )
+    later = {each.run_id for each in takewhile(lambda each: each.run_id != known.run_id, reader.runs(known.thread_id))}
+    then = [record for record in reader.records(row.thread_id, row.seq) if record.run_id not in later]
+    loaded = load(reader, run.codec, run.plan, row, records=then)
     run.run_id = known.run_id
     run.ended_before = True
     run.base = loaded.base

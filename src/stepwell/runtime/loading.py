@@ -56,13 +56,22 @@ def row_name(row: CheckpointRow | RecordRow) -> str:
     return f"{kind} {row.seq} of thread {row.thread_id}"
 
 
-def load(reader: Reader, codec: Codec, plan: Plan, row: CheckpointRow, run_id: str = "") -> Loaded:
-    """Return the base checkpoint in `row`. Attempts count only where `run_id` made them."""
+def load(
+    reader: Reader,
+    codec: Codec,
+    plan: Plan,
+    row: CheckpointRow,
+    run_id: str = "",
+    records: Sequence[RecordRow] | None = None,
+) -> Loaded:
+    """Return the base checkpoint in `row`, with all that is recorded on it, or these records of it. Attempts count only
+    where `run_id` made them."""
     opened = layout.open_checkpoint(row.body, row_name(row))
     with layout.reading(row_name(row)):
         stored = as_of_today(reader, plan, row, opened, load_values(reader, codec, row, opened))
     stored = stored._replace(values={**initial_values(plan), **stored.values})
-    return assemble(codec, plan, row, opened, stored, reader.records(row.thread_id, row.seq), run_id)
+    found = reader.records(row.thread_id, row.seq) if records is None else records
+    return assemble(codec, plan, row, opened, stored, found, run_id)
 
 
 def assemble(
