@@ -81,8 +81,11 @@ def test_of_two_processes_on_one_thread_the_second_is_told_that_it_is_busy(child
     assert graph.get_state(CONFIG).values["log"] == ["in", "a:1", "held by the child", "b:3"]
 
 
-def test_a_killed_holder_is_succeeded_at_once(child: Child, graph: Any, tmp_path: Path) -> None:
-    """Its lease has 30 seconds to go, and nobody waits for it: the process is seen to be gone."""
+def test_J4_a_killed_holder_is_succeeded_at_once(child: Child, graph: Any, tmp_path: Path) -> None:
+    """aegra's pull request 526: after a kill a run stayed "running" and its thread busy for ever.
+
+    Here its lease has 30 seconds to go, and nobody waits for it: the process is seen to be gone.
+    """
     child.process.kill()
     child.process.wait()
     assert graph.invoke(None, CONFIG)["log"] == ["in", "a:1", "held by the heir", "b:3"]
@@ -100,8 +103,11 @@ def take_over(graph: Any) -> Any:
 
 
 @pytest.mark.parametrize("child", [1.0], indirect=True)
-def test_a_holder_frozen_past_its_lease_loses_the_thread_and_changes_nothing(child: Child, graph: Any) -> None:
-    """INV-2: thawed, it gets LeaseLostError, hands out nothing more, and every row is as its successor left it."""
+def test_J2_a_holder_frozen_past_its_lease_loses_the_thread_and_changes_nothing(child: Child, graph: Any) -> None:
+    """aegra's pull request 547: a stalled attempt finished its successor's lease and result.
+
+    INV-2: thawed, it gets LeaseLostError, hands out nothing more, and every row is as its successor left it.
+    """
     child.freeze()
     result = take_over(graph)
     assert result["log"] == ["in", "a:1", "held by the heir", "b:3"]
@@ -125,8 +131,11 @@ def test_a_frozen_holder_that_nobody_succeeded_may_go_on(child: Child, graph: An
 
 
 @pytest.mark.parametrize("child", [1.0], indirect=True)
-def test_a_lease_is_renewed_while_a_node_runs(child: Child, graph: Any) -> None:
-    """The node takes longer than the lease; the thread stays its own."""
+def test_J1_a_lease_is_renewed_while_a_node_runs(child: Child, graph: Any) -> None:
+    """LangGraph's report 7417: a run with one long step was begun a second time beside itself.
+
+    The node takes longer than the lease; the thread stays its own.
+    """
     for _ in range(2):
         with pytest.raises(ThreadBusyError) as busy:
             graph.invoke(None, CONFIG)

@@ -146,7 +146,10 @@ def bytes_of(supersteps: int, weight: int) -> int:
         return saver.store.counts.bytes
 
 
-def test_an_unchanged_value_is_not_stored_again() -> None:
-    """INV-13: 100 kB that nobody touches cost as much in a run of fifty supersteps as in a run of one."""
+def test_G2_an_unchanged_value_is_not_stored_again() -> None:
+    """pizza-bot's report 58: one payload was stored anew in each step.
+
+    INV-13: 100 kB that nobody touches cost as much in a run of fifty supersteps as in a run of one.
+    """
     assert bytes_of(50, 100_000) - bytes_of(50, 1) == bytes_of(1, 100_000) - bytes_of(1, 1)
     assert bytes_of(50, 1) < 50 * 400

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from stepwell import NestedThreadError, SqliteSaver, ThreadBusyError, points
+from stepwell.testing import SimulatedCrash
+from tests.runtime.deaths import Deaths, Saver
 from tests.runtime.graphs import GIVEN, Call, Counted, Log, chain, letters, note, thread
 
 
@@ -88,6 +90,30 @@ def test_K1_of_many_callers_with_one_run_id_one_runs_and_all_get_its_result(save
         results = list(pool.map(submit, range(10)))
     assert results == [{"log": ["in", "once"]}] * 10
     assert node.calls == 1
+
+
+def test_J7_of_many_that_find_the_same_dead_run_one_continues_it(deaths: Deaths) -> None:
+    """DBOS's report 742: who recovered by an old list ran what was another's by then. Only a claim that landed runs."""
+    saver, node = Saver(deaths.clock), Counted("b")
+    graph = chain(("a", note("a")), ("b", node)).compile(checkpointer=saver)
+    deaths.dies_at(points.MERGED, nth=2)
+    with pytest.raises(SimulatedCrash):
+        graph.invoke({}, thread())
+    deaths.revive()
+    together = threading.Barrier(8)
+
+    def recover(_: int) -> Any:
+        together.wait(60)
+        try:
+            return graph.invoke(None, thread())
+        except ThreadBusyError:
+            return "busy"
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(recover, range(8)))
+    assert [result for result in results if result not in ("busy", {"log": ["a", "b"]})] == []
+    assert node.calls == 2, "once in the process that died, once after it"
+    assert [(run.status, run.attempts) for run in saver.runs("t")] == [("finished", 2)]
 
 
 def test_I11_an_edit_from_another_process_is_not_lost_quietly(tmp_path: Path) -> None:

@@ -205,7 +205,8 @@ def test_a_replay_runs_on_from_an_old_checkpoint_in_a_lineage_of_its_own(call: C
     assert after[3:] == before
 
 
-def test_a_replay_asks_the_question_again(call: Call, saver: SqliteSaver) -> None:
+def test_D2_a_replay_asks_the_question_again(call: Call, saver: SqliteSaver) -> None:
+    """LangGraph's pull requests 7038 and 7498: a replay from before a question took the old answer for it."""
     graph = chain(("a", note("a")), ("ask", ask("ask"))).compile(checkpointer=saver)
     call(graph, {}, thread())
     call(graph, Command(resume="once"), thread())

@@ -1,11 +1,13 @@
 """Finding threads, lineages and checkpoints, and deleting what is not wanted any more."""
 
+import contextlib
 import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from stepwell import (
@@ -313,15 +315,51 @@ def test_a_deleted_thread_is_as_if_it_had_never_been(saver: SqliteSaver) -> None
     assert len(list(graph.get_state_history(thread()))) == 4
 
 
-def test_an_old_address_of_a_deleted_thread_leads_nowhere(saver: SqliteSaver) -> None:
+@pytest.mark.parametrize("begun_anew", [False, True], ids=["gone", "begun-anew"])
+def test_G4_an_old_address_of_a_deleted_thread_leads_nowhere(saver: SqliteSaver, begun_anew: bool) -> None:
     graph = letters("ab").compile(checkpointer=saver)
     graph.invoke({}, thread())
     config = graph.get_state(thread()).config
     saver.delete_thread("t")
-    graph.invoke({}, thread())
+    if begun_anew:
+        graph.invoke({}, thread())
+    before = list(graph.get_state_history(thread()))
     assert graph.get_state(config).metadata is None
-    with pytest.raises(UnknownCheckpointError):
-        graph.invoke(None, config)
+    late: list[Callable[[], Any]] = [
+        lambda: graph.invoke(None, config),
+        lambda: graph.update_state(config, {"log": ["late"]}, as_node="a"),
+        lambda: graph.fork(config),
+    ]
+    for call in late:
+        with pytest.raises(UnknownCheckpointError):
+            call()
+    assert list(graph.get_state_history(thread())) == before
+
+
+def test_G5_a_deleted_thread_leaves_no_row_but_its_tombstone(tmp_path: Path) -> None:
+    """aegra's pull request 499: deleting a thread left its checkpoints. Here: no table keeps a row, no row a value."""
+    path = tmp_path / "threads.db"
+    with SqliteSaver(path) as saver:
+        graph = fan(("a", note("secret")), ("ask", ask("ask")), ("b", Flaky("b"))).compile(
+            checkpointer=saver, events=True, name="graph"
+        )
+        with pytest.raises(ValueError, match="broken"):
+            graph.invoke({}, thread(metadata={"user": "secret"}))
+        graph.fork(next(graph.get_state_history(thread(), filter={"step": 0})).config)
+        filled = rows_by_table(path)
+        for _ in range(2):
+            saver.delete_thread("t")
+            left = rows_by_table(path)
+            assert {table: len(rows) for table, rows in left.items() if rows} == {"threads": 1, "shapes": 1}
+            assert "secret" not in repr(left)
+    assert {table for table, rows in filled.items() if rows} == set(filled), "every table had something to delete"
+
+
+def rows_by_table(path: Path) -> dict[str, list[Any]]:
+    """Return every row of the file, as another connection finds it."""
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        names = [name for (name,) in connection.execute("select name from sqlite_schema where type = 'table'")]
+        return {name: connection.execute(f"select * from {name}").fetchall() for name in names}
 
 
 def test_another_graph_may_use_the_id_of_a_deleted_thread(saver: SqliteSaver) -> None:
@@ -331,8 +369,11 @@ def test_another_graph_may_use_the_id_of_a_deleted_thread(saver: SqliteSaver) ->
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_a_run_whose_thread_is_deleted_brings_nothing_back(saver: SqliteSaver, durability: Any) -> None:
-    """INV-2: deleting fences the run out; it fails with an error that says so, and the thread stays gone."""
+def test_G4_a_run_whose_thread_is_deleted_brings_nothing_back(saver: SqliteSaver, durability: Any) -> None:
+    """LangGraph's report 7206: a late write brought a deleted thread back.
+
+    INV-2: deleting fences the run out; it fails with an error that says so, and the thread stays gone.
+    """
 
     def deletes(state: Any) -> dict[str, list[str]]:
         saver.delete_thread("t")

@@ -1,7 +1,7 @@
 """History: newest first, page by page, by lineage; a cut is always said, and a page costs what it holds."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -12,6 +12,7 @@ from stepwell import (
     SqliteSaver,
     StateSnapshot,
     UnknownCheckpointError,
+    register_type,
 )
 from stepwell.store import Deletion
 from stepwell.testing.store_suite.history import HOSTILE
@@ -338,3 +339,42 @@ def test_a_page_takes_a_fixed_number_of_statements(threads: tuple[InMemorySaver,
     saver, graph = threads
     costs = [cost(saver, lambda n=n: list(graph.get_state_history(thread("long"), limit=n))) for n in (2, 16)]
     assert costs[0].statements == costs[1].statements
+
+
+class Parcel:
+    """A value that counts how often one is made of what is stored."""
+
+    opened = 0
+
+    @classmethod
+    def open(cls, stored: object) -> "Parcel":
+        Parcel.opened += 1
+        return cls()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parcel)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+register_type(Parcel, name="tests:parcel", dump=lambda parcel: None, load=Parcel.open)
+
+
+class Cargo(TypedDict, total=False):
+    parcel: Any
+
+
+def test_G10_a_listed_history_opens_only_the_values_that_are_looked_at(memory_saver: InMemorySaver) -> None:
+    """tinyagents' review, findings I8 and I9: a history of one decoded every record of the thread."""
+    graph = chain(*((f"n{i}", lambda state: {"parcel": Parcel()}) for i in range(30)), schema=Cargo)
+    compiled = graph.compile(checkpointer=memory_saver)
+    compiled.invoke({}, thread())
+    Parcel.opened = 0
+    newest, *others = compiled.get_state_history(thread())
+    assert [snapshot.metadata["step"] for snapshot in others] == list(range(29, -2, -1))
+    assert Parcel.opened == 0
+    assert newest.values == {"parcel": Parcel()}
+    assert Parcel.opened == 1
+    (one,) = memory_saver.list(thread(), limit=1)
+    assert one.checkpoint["channel_values"] == {"parcel": Parcel()}
+    assert Parcel.opened == 2

@@ -15,7 +15,10 @@ from stepwell import (
     RunError,
     SqliteSaver,
     StateGraph,
+    points,
 )
+from stepwell.testing import SimulatedCrash
+from tests.runtime.deaths import Deaths, Saver
 from tests.runtime.graphs import Call, Counted, Flaky, Log, ask, chain, fan, letters, note, thread
 
 # -- a new input on a thread that has been used -----------------------------------------------------------------------
@@ -147,9 +150,29 @@ def test_a_run_id_may_be_a_uuid(call: Call, saver: SqliteSaver) -> None:
     graph = letters("a").compile(checkpointer=saver)
     call(graph, {}, thread(run_id=UUID(int=5)))
     assert graph.get_state(thread()).run_id == str(UUID(int=5))
-    for wrong in ("", " ", 5, "x" * 1000, "\ud800"):
-        with pytest.raises(InvalidConfigError, match="run_id"):
-            call(graph, {}, thread("other", run_id=wrong))
+
+
+@pytest.mark.parametrize("wrong", ["", " ", 5, "x" * 1000, "\ud800"])
+def test_J8_a_run_id_that_nobody_could_recover_is_refused(wrong: Any, call: Call, saver: SqliteSaver) -> None:
+    """DBOS's report 759: a run under an empty id was begun anew by each sweep. None asks for one that is made."""
+    graph = letters("a").compile(checkpointer=saver)
+    with pytest.raises(InvalidConfigError, match="run_id"):
+        call(graph, {}, thread(run_id=wrong))
+    assert (list(saver.runs("t")), list(saver.threads())) == ([], [])
+    call(graph, {}, thread(run_id=None))
+    assert [bool(run.run_id.strip()) for run in saver.runs("t")] == [True]
+
+
+def test_J8_a_recovered_run_keeps_its_id_and_counts_its_attempts(deaths: Deaths) -> None:
+    saver = Saver(deaths.clock)
+    graph = letters("ab").compile(checkpointer=saver)
+    for life in range(3):
+        deaths.dies_at(points.TASK_STARTED)
+        with pytest.raises(SimulatedCrash):
+            graph.invoke(None if life else {}, thread(run_id=None if life else "r1"))
+        deaths.revive()
+    graph.invoke(None, thread())
+    assert [(run.run_id, run.attempts, run.status) for run in saver.runs("t")] == [("r1", 4, "finished")]
 
 
 # -- whose thread it is -----------------------------------------------------------------------------------------------

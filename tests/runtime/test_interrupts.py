@@ -216,6 +216,32 @@ def test_B7_an_open_question_is_shown_once_and_an_answered_one_never_again(call:
 # -- swallowed pauses -------------------------------------------------------------------------------------------------
 
 
+def test_B8_a_node_that_asks_until_it_is_satisfied_takes_one_answer_a_question(call: Call, saver: SqliteSaver) -> None:
+    """LangGraph's report 7780: such loops needed more resumes than questions, and asked what was answered.
+
+    What stands before a question in its node runs again with each answer; what the node asked before does not.
+    """
+    begun: list[str] = []
+
+    def amount(state: Log) -> dict[str, list[str]]:
+        begun.append("begun")
+        asked: list[Any] = []
+        while not asked or not str(asked[-1]).isdigit():
+            asked.append(interrupt(f"question {len(asked) + 1}"))
+        return {"log": [str(answer) for answer in asked]}
+
+    graph = chain(("amount", amount)).compile(checkpointer=saver)
+    result = call(graph, {}, thread())
+    seen = []
+    for answer in ("x", -1, 7):
+        (question,) = result["__interrupt__"]
+        seen.append(question.value)
+        result = call(graph, Command(resume=answer), thread())
+    assert seen == ["question 1", "question 2", "question 3"]
+    assert result == {"log": ["x", "-1", "7"]}
+    assert len(begun) == 4
+
+
 def hiding_exceptions(state: Log) -> dict[str, list[str]]:
     try:
         return {"log": [interrupt("sure?")]}

@@ -1,5 +1,6 @@
 """Whatever happens on the way, the end is the same: paused, failed, disturbed runs equal the undisturbed one."""
 
+import asyncio
 import operator
 import threading
 from pathlib import Path
@@ -206,6 +207,36 @@ def test_A8_a_reader_never_sees_half_a_checkpoint(tmp_path: Path) -> None:
         reader.join()
     assert faults == []
     assert seen
+
+
+@pytest.mark.parametrize(("durability", "ahead"), [("sync", 0), ("async", 1)])
+async def test_G7_a_run_gets_no_further_ahead_of_a_slow_disk_than_its_mode_says(
+    durability: Any, ahead: int, sqlite_saver: SqliteSaver
+) -> None:
+    """LangGraph's report 7094: with a slow database, saves that nobody waited for piled up with the steps of a run.
+
+    From the first node on no write lands. The run stops there in `sync`, and one superstep later in `async`.
+    """
+    lock, called = sqlite_saver.store._writer.lock, list[str]()
+
+    def node(name: str) -> Any:
+        async def noting(state: Log) -> dict[str, list[str]]:
+            if not called:
+                lock.acquire()
+            called.append(name)
+            return {"log": [name]}
+
+        return noting
+
+    graph = chain(*((name, node(name)) for name in "abcdefgh")).compile(checkpointer=sqlite_saver)
+    running = asyncio.create_task(graph.ainvoke({}, thread(), durability=durability))
+    while len(called) < 1 + ahead:
+        await asyncio.sleep(0)
+    for _ in range(100):  # turns of the loop in which it could go on
+        await asyncio.sleep(0)
+    assert called == list("abcdefgh"[: 1 + ahead])
+    lock.release()
+    assert await running == {"log": list("abcdefgh")}
 
 
 class Shelf(TypedDict, total=False):

@@ -1,12 +1,15 @@
 """Looking at a thread: its state, its history, and what each checkpoint says about itself."""
 
+import contextlib
 import copy
 import pickle
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
-from stepwell import START, Send, SqliteSaver, StateGraph
+from stepwell import END, START, Send, SqliteSaver, StateGraph, points
+from stepwell.testing import SimulatedCrash
+from tests.runtime.deaths import Deaths, Saver
 from tests.runtime.graphs import Call, Flaky, Log, ask, chain, fan, letters, note, thread
 
 
@@ -117,6 +120,93 @@ def test_the_head_shows_finished_tasks_applied_and_a_checkpoint_by_id_does_not(c
     assert (head.values, head.next) == ({"log": ["a"]}, ("b",))
     assert (by_id.values, by_id.next) == ({"log": []}, ("a", "b"))
     assert [task.result for task in by_id.tasks] == [{"log": ["a"]}, None]
+
+
+def lost(state: Log) -> str:
+    raise ValueError("no way is open")
+
+
+def stopped(state: Log) -> Any:
+    raise KeyboardInterrupt
+
+
+class Single(TypedDict, total=False):
+    value: int
+
+
+UNFINISHED: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
+    "a task failed": (chain(("a", Flaky("a", 9))), {}, ("a",)),
+    "a sibling failed": (fan(("a", note("a")), ("b", Flaky("b", 9))), {}, ("b",)),
+    "the router failed": (chain(("a", note("a"))).add_conditional_edges("a", lost, [END]), {}, ("a",)),
+    "the router of the entry failed": (
+        StateGraph(Log).add_node("a", note("a")).add_conditional_edges(START, lost, ["a"]),
+        {},
+        (START,),
+    ),
+    "two wrote to one value": (
+        fan(("a", lambda state: {"value": 1}), ("b", lambda state: {"value": 2}), schema=Single),
+        {},
+        ("a", "b"),
+    ),
+    "a result cannot be stored": (chain(("a", lambda state: {"log": [object()]})), {}, ("a",)),
+    "a question is open": (chain(("a", note("a")), ("ask", ask("ask"))), {}, ("ask",)),
+    "a question is open beside what has finished": (fan(("a", note("a")), ("ask", ask("ask"))), {}, ("ask",)),
+    "a breakpoint before": (letters("ab"), {"interrupt_before": ["a"]}, ("a",)),
+    "a breakpoint behind": (letters("ab"), {"interrupt_after": ["a"]}, ("b",)),
+    "the limit was reached": (letters("ab"), {"on_limit": "stop"}, ("b",)),
+    "it was interrupted": (chain(("a", stopped)), {}, ("a",)),
+}
+
+
+@pytest.mark.parametrize("why", UNFINISHED)
+def test_a_thread_that_is_not_finished_never_shows_an_empty_next(
+    why: str, saver: SqliteSaver, any_durability: str
+) -> None:
+    """LangGraph shows what is still to run only while no task has finished or failed in a way that it drops."""
+    graph, options, expected = UNFINISHED[why]
+    compiled = graph.compile(checkpointer=saver)
+    with contextlib.suppress(Exception, KeyboardInterrupt):
+        compiled.invoke({}, thread(recursion_limit=1), durability=any_durability, **options)
+    (summary,) = saver.threads()
+    assert summary.status in ("failed", "paused", "cancelled")
+    assert compiled.get_state(thread()).next == expected
+    assert compiled.get_state(compiled.get_state(thread()).config).next != ()
+
+
+@pytest.mark.parametrize("used", [False, True], ids=["first-input", "second-input"])
+@pytest.mark.parametrize("point", [p for p in points.ALL if not p.startswith("copy.") and p != points.ROWS_DELETED])
+def test_a_thread_whose_process_died_never_shows_an_empty_next(
+    point: str, used: bool, any_durability: Any, deaths: Deaths
+) -> None:
+    """Whatever line it died at: the run never began, or something is left to do, or it has finished."""
+    died, nth = True, 0
+    while died:
+        nth += 1
+        saver = Saver(deaths.clock)
+        graph = letters("ab").compile(checkpointer=saver)
+        if used:
+            graph.invoke({}, thread())
+        deaths.dies_at(point, nth)
+        with contextlib.suppress(SimulatedCrash):
+            graph.invoke({}, thread(), durability=any_durability)
+        died = deaths.dead
+        deaths.revive()
+        statuses = [summary.status for summary in saver.threads()]
+        assert bool(graph.get_state(thread()).next) == (statuses not in ([], ["finished"]))
+
+
+def test_an_input_that_is_on_no_checkpoint_yet_is_still_to_begin(deaths: Deaths) -> None:
+    """`exit` mode: the question that the input dropped is not shown as open, and the values are those before it."""
+    graph = chain(("a", note("a")), ("ask", ask("ask"))).compile(checkpointer=Saver(deaths.clock))
+    graph.invoke({}, thread())
+    deaths.dies_at(points.ADMITTED)
+    with pytest.raises(SimulatedCrash):
+        graph.invoke({"log": ["2nd"]}, thread(run_id="r2"), durability="exit", on_pending="discard")
+    deaths.revive()
+    state = graph.get_state(thread())
+    assert (state.values, state.next, state.tasks, state.interrupts) == ({"log": ["a"]}, (START,), (), ())
+    assert state.run_id == "r2"
+    assert graph.get_state(state.config).next == ("ask",), "the checkpoint is as it was committed"
 
 
 def test_sends_are_listed_one_by_one(call: Call, saver: SqliteSaver) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from stepwell import START, NodeTimeoutError, RetryPolicy, Send, SqliteSaver, StateGraph, TimeoutPolicy
-from tests.runtime.graphs import Call, Counted, Log, note, thread
+from stepwell import START, Command, NodeTimeoutError, RetryPolicy, Send, SqliteSaver, StateGraph, TimeoutPolicy
+from tests.runtime.deaths import Deaths, Saver
+from tests.runtime.graphs import Call, Counted, Log, ask, note, thread
 
 SHORT = 0.02
 """Seconds: a node given this much never finishes here, so no test depends on how long it is."""
@@ -51,8 +52,11 @@ def test_L4_a_sync_node_that_takes_too_long_is_abandoned(
     assert before.next == ("slow",)
 
 
-def test_L4_the_next_attempt_counts_and_the_abandoned_one_does_not(call: Call, saver: SqliteSaver) -> None:
-    """Both run at once at the end: the first was given up, the second is the one that is kept."""
+def test_L4_J14_the_next_attempt_counts_and_the_abandoned_one_does_not(call: Call, saver: SqliteSaver) -> None:
+    """Hatchet's report 1022: after a timeout one step was seen at work twice.
+
+    Both run at once at the end: the first was given up, the second is the one that is kept.
+    """
     release, attempts = threading.Event(), iter(("first", "second"))
 
     def slow(state: Log) -> dict[str, list[str]]:
@@ -162,3 +166,15 @@ def test_a_node_that_is_in_time_notices_nothing(call: Call, saver: SqliteSaver) 
 
     graph = limited(quick, timeout=60).add_node("next", note("next"), timeout=60).add_edge("slow", "next")
     assert call(graph.compile(checkpointer=saver), {}, thread()) == {"log": ["quick", "next"]}
+
+
+def test_J13_the_time_a_question_stays_open_is_not_the_nodes(call: Call, deaths: Deaths) -> None:
+    """Hatchet's report 4128: a task parked on a wait was timed out. A node that asks has ended until it is answered."""
+    graph = StateGraph(Log).add_node("ask", ask("ask"), timeout=5).add_edge(START, "ask")
+    compiled = graph.compile(checkpointer=Saver(deaths.clock))
+    call(compiled, {}, thread())
+    deaths.clock.advance(3600.0)
+    state = compiled.get_state(thread())
+    assert (state.next, state.tasks[0].error) == (("ask",), None)
+    assert call(compiled, Command(resume="late"), thread()) == {"log": ["ask='late'"]}
+    assert [run.status for run in compiled.checkpointer.runs("t")] == ["finished", "paused"]

@@ -15,7 +15,7 @@ from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig
 from stepwell.runtime.page import Page
 from stepwell.runtime.paging import Paged, checked_limit
-from stepwell.runtime.snapshot import StateSnapshot, complete, config_of, snapshot_of
+from stepwell.runtime.snapshot import StateSnapshot, before_input, complete, config_of, snapshot_of
 from stepwell.store import CheckpointRow, HistoryQuery, Reader, Store
 
 Line = int | Literal["current"]
@@ -28,9 +28,21 @@ def read_state(
     """Return the snapshot of a checkpoint, or of the thread's head; None where there is none."""
     live = checkpoint_id is None
     row = reader.newest(thread_id, namespace) if live else reader.checkpoint(thread_id, namespace, checkpoint_id or "")
+    if live and not namespace and (run_id := _beginning(reader, thread_id, row)) is not None:
+        before = None if row is None else complete(snapshot_of(Page(reader, [row], whole=True), codec, plan, row))
+        return before_input(before, thread_id, run_id)
     if row is None:
         return None
     return complete(snapshot_of(Page(reader, [row], whole=live), codec, plan, row, live))
+
+
+def _beginning(reader: Reader, thread_id: str, newest: CheckpointRow | None) -> str | None:
+    """Return the run whose input only its own row holds as yet: in `exit` mode, until the run ends."""
+    thread = reader.thread(thread_id)
+    if thread is None or not thread.run_id or (newest is not None and newest.run_id == thread.run_id):
+        return None
+    run = reader.run(thread.run_id)
+    return run.run_id if run is not None and run.input else None
 
 
 def history(

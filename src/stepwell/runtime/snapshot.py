@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 
 from stepwell.codec import Codec
-from stepwell.graph.types import Interrupt
+from stepwell.graph.types import START, Interrupt
 from stepwell.plan.tables import Plan
 from stepwell.runtime.loading import Loaded, asked_questions
 from stepwell.runtime.page import Page
@@ -99,6 +99,13 @@ class StateSnapshot:
 def empty_snapshot(config: Mapping[str, Any]) -> StateSnapshot:
     """Return what is known of a thread that never ran."""
     return StateSnapshot({}, (), config, None, None, None, ())
+
+
+def before_input(head: StateSnapshot | None, thread_id: str, run_id: str) -> StateSnapshot:
+    """Return what is known of a thread whose newest input is on no checkpoint: the state before it, START next."""
+    if head is None:
+        head = empty_snapshot({"configurable": {"thread_id": thread_id}})
+    return head._replace(next=(START,), tasks=(), interrupts=(), run_id=run_id)
 
 
 def config_of(row: CheckpointRow) -> dict[str, Any]:
