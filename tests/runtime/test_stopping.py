@@ -294,3 +294,52 @@ async def test_a_consumer_that_is_cancelled_is_handed_nothing_more() -> None:
     with pytest.raises(asyncio.CancelledError):
         await consumers[0]
     assert "CancelledError" in str(graph.get_state(THREAD).tasks[0].error)
+
+
+# -- coroutines that nobody drives any more ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_run_whose_coroutine_is_closed_frees_its_thread(wide: bool, saver: SqliteSaver) -> None:
+    """As a loop that is torn down does it: nothing can be awaited any more."""
+    reached: list[bool] = []
+
+    async def a(state: Log) -> Log:
+        if not reached:
+            reached.append(True)
+            await asyncio.Event().wait()
+        return {"log": ["a"]}
+
+    async def b(state: Log) -> Log:
+        return {"log": ["b"]}
+
+    builder: Any = chain(a)
+    graph = (builder.add_node(b).add_edge(START, "b") if wide else builder).compile(checkpointer=saver)
+
+    async def close_it() -> None:
+        coroutine = graph.ainvoke({}, THREAD)
+        running = asyncio.create_task(coroutine)
+        while not reached:
+            await asyncio.sleep(0)
+        coroutine.close()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(close_it())
+    assert graph.invoke(None, THREAD) == {"log": ["a", "b"] if wide else ["a"]}
+
+
+async def test_a_node_that_raises_GeneratorExit_frees_its_thread(saver: SqliteSaver, any_durability: str) -> None:
+    healed = False
+
+    async def a(state: Log) -> Log:
+        await asyncio.sleep(0)
+        if not healed:
+            raise GeneratorExit
+        return {"log": ["a"]}
+
+    graph = chain(a).compile(checkpointer=saver)
+    with pytest.raises(GeneratorExit):
+        await graph.ainvoke({}, THREAD, durability=any_durability)
+    healed = True
+    assert await graph.ainvoke(None, THREAD) == {"log": ["a"]}

@@ -17,6 +17,7 @@ from stepwell.runtime.async_calls import follow, start
 from stepwell.runtime.ports import done, on_thread, pool
 from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Mail, Perform, Raised, Settle, Sleep, Started, Write
 from stepwell.runtime.stream import Halted
+from stepwell.runtime.sync_driver import SyncPort, halt
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import Call
@@ -287,6 +288,9 @@ async def drive_async(coroutine: Coroutine[Ask, Any, Result], port: AsyncPort) -
         while True:
             try:
                 result = await answer(request)
+            except GeneratorExit:  # nobody drives this coroutine any more: the run is stopped without its loop
+                halt(coroutine, SyncPort(port.run), request, Halted())
+                raise
             except BaseException as error:
                 port.stopping = port.stopping or isinstance(error, asyncio.CancelledError)
                 request = coroutine.throw(error)
@@ -330,6 +334,10 @@ async def stream_async(begin: Callable[[], Coroutine[Ask, Any, Any]], port: Asyn
             result = await port.answer(request)
         except Exception as raised:
             error = raised
+        except GeneratorExit:
+            stream.close()
+            halt(coroutine, SyncPort(port.run), request, Halted())
+            raise
         except BaseException as raised:  # the consumer was cancelled: it is handed nothing more
             stream.close()
             await _halt(coroutine, port, request, raised)

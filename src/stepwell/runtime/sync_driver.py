@@ -132,7 +132,7 @@ def stream_sync(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -
             yield from stream.take()
         except BaseException:  # the consumer has gone, or threw something in
             stream.close()
-            _halt(coroutine, port, request)
+            halt(coroutine, port, request)
             raise
         answer, error = None, None
         try:
@@ -141,12 +141,12 @@ def stream_sync(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -
             error = raised
         except BaseException as raised:  # Ctrl-C: the consumer is handed nothing more
             stream.close()
-            _halt(coroutine, port, request, raised)
+            halt(coroutine, port, request, raised)
             raise
     yield from stream.rest()
 
 
-def _halt(
+def halt(
     coroutine: Coroutine[Ask, Any, Any], port: SyncPort, request: Ask, struck: BaseException | None = None
 ) -> None:
     """Stop a run, by what struck while its request was answered or, once a write it asked for is done, by `Halted`: it
