@@ -178,7 +178,7 @@ class CompiledGraph(Reading, Editing, Shape):
         """
         bound = merged_config([self._config, config, more])
         parse_config(bound)
-        return CompiledGraph(
+        made = CompiledGraph(
             self.builder,
             self.plan,
             checkpointer=self.checkpointer,
@@ -189,6 +189,8 @@ class CompiledGraph(Reading, Editing, Shape):
             listeners=self.listeners,
             events=self.events,
         )
+        made.step_timeout = self.step_timeout
+        return made
 
     def _run(
         self,
@@ -216,6 +218,7 @@ class CompiledGraph(Reading, Editing, Shape):
             on_limit=options.get("on_limit") or "raise",
             thread_step_limit=options.get("thread_step_limit"),
             retry_only=retry_only,
+            step_timeout=self._step_timeout,
             tasks=tasks,
         )
         return self._new_run(request, stream)

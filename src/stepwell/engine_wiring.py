@@ -91,6 +91,7 @@ class Wired:
         self.store = store
         self.debug = debug
         self._config = config
+        self._step_timeout: float | None = None
         self._durable = _store_of(checkpointer)
         if events and self._durable is None:
             raise NoCheckpointerError(operation="compile(events=True)")
@@ -102,6 +103,21 @@ class Wired:
         self._leases = keeper_of(self._durable) if self._durable is not None else None
         if hasattr(checkpointer, "know"):
             checkpointer.know(plan.graph_id, self.codec)
+
+    @property
+    def step_timeout(self) -> float | None:
+        """Seconds that a superstep may take, attempts and the waits between them included; None, unless set: no limit.
+
+        When they are over, each task without an outcome fails with `NodeTimeoutError` and is not tried again in this
+        run; what had finished is kept. As LangGraph, it is an attribute to set, and counts for calls from then on.
+        """
+        return self._step_timeout
+
+    @step_timeout.setter
+    def step_timeout(self, seconds: float | None) -> None:
+        if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0):
+            raise InvalidConfigError(reason=f"step_timeout is a number of seconds, not {seconds!r}", key="step_timeout")
+        self._step_timeout = seconds
 
     def _addressed(self, config: Config, operation: str) -> RunConfig:
         """Return the config of a call that needs a thread on disk."""

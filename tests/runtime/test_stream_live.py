@@ -243,8 +243,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> WatchedClock:
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 @pytest.mark.parametrize("in_time", [True, False], ids=["in-time", "late"])
+@pytest.mark.parametrize("limit", ["node", "superstep"])
 def test_a_slow_consumer_neither_times_a_node_out_nor_lets_it_off(
-    in_time: bool, is_async: bool, clock: WatchedClock, saver: SqliteSaver
+    limit: str, in_time: bool, is_async: bool, clock: WatchedClock, saver: SqliteSaver
 ) -> None:
     """What counts is when the node returned, not when the consumer let the run look."""
     go_on = threading.Event()
@@ -257,8 +258,10 @@ def test_a_slow_consumer_neither_times_a_node_out_nor_lets_it_off(
     async def alimited(state: Log, writer: StreamWriter) -> dict[str, list[str]]:
         return await asyncio.to_thread(limited, state, writer)
 
-    graph = fan().add_node("limited", alimited if is_async else limited, timeout=60).add_edge(START, "limited")
+    of_node = 60 if limit == "node" else None
+    graph = fan().add_node("limited", alimited if is_async else limited, timeout=of_node).add_edge(START, "limited")
     compiled: Any = graph.compile(checkpointer=saver)
+    compiled.step_timeout = 60 if limit == "superstep" else None
     chunks = compiled.stream({}, thread(), stream_mode="custom")
     assert next(chunks) == "begun"
     if not in_time:

@@ -8,9 +8,19 @@ from typing import Any
 
 import pytest
 
-from stepwell import START, Command, NodeTimeoutError, RetryPolicy, Send, SqliteSaver, StateGraph, TimeoutPolicy
+from stepwell import (
+    START,
+    Command,
+    InvalidConfigError,
+    NodeTimeoutError,
+    RetryPolicy,
+    Send,
+    SqliteSaver,
+    StateGraph,
+    TimeoutPolicy,
+)
 from tests.runtime.deaths import Deaths, Saver
-from tests.runtime.graphs import Call, Counted, Log, ask, note, thread
+from tests.runtime.graphs import Call, Counted, Flaky, Log, ask, chain, note, thread
 
 SHORT = 0.02
 """Seconds: a node given this much never finishes here, so no test depends on how long it is."""
@@ -178,3 +188,76 @@ def test_J13_the_time_a_question_stays_open_is_not_the_nodes(call: Call, deaths:
     assert (state.next, state.tasks[0].error) == (("ask",), None)
     assert call(compiled, Command(resume="late"), thread()) == {"log": ["ask='late'"]}
     assert [run.status for run in compiled.checkpointer.runs("t")] == ["finished", "paused"]
+
+
+# -- a whole superstep ------------------------------------------------------------------------------------------------
+
+
+def test_a_superstep_that_takes_too_long_fails_what_has_not_finished(
+    call: Call, sqlite_saver: SqliteSaver, never: threading.Event
+) -> None:
+    """The sync task is abandoned, the async one cancelled, neither is tried again, and what had finished is kept."""
+    cancelled, slow = threading.Event(), [True]
+
+    def blocks(state: Log) -> dict[str, list[str]]:
+        if slow[0]:
+            never.wait(60)
+        return {"log": ["blocks"]}
+
+    async def waits(state: Log) -> dict[str, list[str]]:
+        try:
+            await asyncio.Event().wait() if slow[0] else None
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return {"log": ["waits"]}
+
+    quick = Counted("quick")
+    graph = StateGraph(Log)
+    for name, node in (("quick", quick), ("blocks", blocks), ("waits", waits)):
+        graph.add_node(name, node, retry_policy=AT_ONCE).add_edge(START, name)
+    compiled = graph.compile(checkpointer=sqlite_saver)
+    compiled.step_timeout = STEP
+    with pytest.raises(NodeTimeoutError, match=r"Node 'blocks' had not finished when the 0\.5s of its superstep"):
+        call(compiled, {}, thread())
+    assert cancelled.wait(60)
+    assert compiled.get_state(thread()).next == ("blocks", "waits")
+    slow[0] = False
+    assert call(compiled, None, thread()) == {"log": ["blocks", "quick", "waits"]}
+    assert quick.calls == 1
+
+
+STEP = 0.5
+"""Seconds: long enough for a node that returns at once, and what waits for ever waits longer."""
+
+
+def test_a_lone_task_has_the_superstep_s_time_too(call: Call, saver: SqliteSaver, never: threading.Event) -> None:
+    graph = limited(lambda state: never.wait(60), timeout=60).compile(checkpointer=saver)
+    graph.step_timeout = SHORT
+    with pytest.raises(TimeoutError, match="its superstep"):
+        call(graph, {}, thread())
+
+
+def test_the_wait_for_the_next_attempt_counts(call: Call, saver: SqliteSaver) -> None:
+    policy = RetryPolicy(initial_interval=3600, jitter=False, retry_on=ValueError)
+    graph = StateGraph(Log).add_node("a", Flaky("a"), retry_policy=policy).add_edge(START, "a")
+    compiled = graph.compile(checkpointer=saver)
+    compiled.step_timeout = SHORT
+    with pytest.raises(NodeTimeoutError, match="its superstep"):
+        call(compiled, {}, thread())
+    assert compiled.retry(thread()) == {"log": ["a"]}
+
+
+def test_each_superstep_has_its_own_time(call: Call, saver: SqliteSaver) -> None:
+    graph = chain(("a", note("a")), ("b", note("b"))).compile(checkpointer=saver)
+    graph.step_timeout = 60
+    assert graph.with_config(tags=["x"]).step_timeout == 60
+    assert call(graph, {}, thread()) == {"log": ["a", "b"]}
+
+
+@pytest.mark.parametrize("wrong", [0, -1, "1", True])
+def test_a_time_for_supersteps_that_is_none_is_refused(wrong: Any, saver: SqliteSaver) -> None:
+    graph = limited(note("a")).compile(checkpointer=saver)
+    with pytest.raises(InvalidConfigError, match="step_timeout is a number of seconds"):
+        graph.step_timeout = wrong
+    assert graph.step_timeout is None

@@ -18,7 +18,7 @@ from stepwell.runtime.ports import SYNC_CALLS
 from stepwell.runtime.reporting import report_retry
 from stepwell.runtime.requests import Mail, Perform, Raised, Sleep
 from stepwell.runtime.run import Run
-from stepwell.superstep.outcome import Outcome, Succeeded
+from stepwell.superstep.outcome import Failed, Outcome, Succeeded, text_of
 from stepwell.superstep.state import Base
 
 
@@ -121,6 +121,9 @@ class Flight:
         self._sync_flying = 0
         self._limit = run.config.max_concurrency
         now = run.clock.monotonic()
+        limit = run.request.step_timeout
+        self._until = None if limit is None else now + limit
+        """When the superstep's time is over (monotonic seconds)."""
         for index in indexes:
             task_run = TaskRun(run, base, index)
             ahead = self._ahead(task_run)
@@ -168,9 +171,13 @@ class Flight:
         if not isinstance(call, Call):
             await self._take(task_run, call)
             return
-        deadline = None
+        deadline = self._until
         if call.timeout is not None:
-            deadline = self.run.clock.monotonic() + call.timeout
+            own = self.run.clock.monotonic() + call.timeout
+            deadline = own if deadline is None else min(own, deadline)
+        elif deadline is not None:
+            call.timeout = self.run.request.step_timeout  # so that its mail says when it returned
+        if deadline is not None:
             self._deadlines += 1
         self._flying[call] = deadline
         self._sync_flying += not call.is_async
@@ -182,6 +189,8 @@ class Flight:
         times = [deadline for deadline in self._flying.values() if deadline is not None] if self._deadlines else []
         if self._later:
             times.append(self._later[0][0])
+            if self._until is not None:
+                times.append(self._until)
         return max(0.0, min(times) - self.run.clock.monotonic()) if times else None
 
     # -- down --------------------------------------------------------------------------------------------------------
@@ -199,7 +208,7 @@ class Flight:
                 await self._take(call.owner, verdict)
         if stop is not None:
             raise stop
-        if self._deadlines:
+        if self._deadlines or self._until is not None:
             await self._expire()
         if self._flying or self._later or self._ready or self._ready_sync:
             await self.run.ledger.outcomes(self.base)
@@ -234,12 +243,34 @@ class Flight:
 
     async def _expire(self) -> None:
         now = self.run.clock.monotonic()
+        if self._until is not None and self._until <= now:
+            self._run_out()
+            return
         for call in [call for call, deadline in self._flying.items() if deadline is not None and deadline <= now]:
             self._drop(call)
             self.run.port.abandon(call)
             assert call.timeout is not None
             error = NodeTimeoutError(node=call.owner.task.node, run_timeout=call.timeout, elapsed=call.timeout)
             await self._take(call.owner, call.owner.fail(error))
+
+    def _run_out(self) -> None:
+        """The superstep's time is over: fail every task that has no outcome, whatever its retry policy says."""
+        limit = self.run.request.step_timeout
+        waiting = [*self._ready, *self._ready_sync, *(task_run for _, _, task_run in self._later)]
+        for queue in (self._ready, self._ready_sync, self._later):
+            queue.clear()
+        for call in [*self._flying]:
+            self._drop(call)
+            self.run.port.abandon(call)
+            waiting.append(call.owner)
+        for task_run in waiting:
+            node = task_run.task.node
+            text = f"Node {node!r} had not finished when the {limit:g}s of its superstep (step_timeout) were over."
+            error = NodeTimeoutError(text, node=node, run_timeout=limit, elapsed=limit)
+            attempt, verdict = task_run.attempt, task_run.fail(error)
+            if isinstance(verdict, Again):
+                task_run.attempt, verdict = attempt, Failed(text_of(error), error, task_run.kept)
+            settle(self.run, self.base, task_run, verdict)
 
     async def _abort(self) -> None:
         """The run ends: keep what has come back, give up on the rest."""

@@ -59,6 +59,8 @@ class Request:
     """Whether the call says where to stop; else the thread may."""
     keep_breakpoints: bool = False
     """Whether later calls on the thread shall stop there too."""
+    step_timeout: float | None = None
+    """Seconds that a superstep may take."""
     tasks: tuple[str, ...] | None = None
     """The tasks, by id or node, that a retry runs anew; None: what has failed."""
 
@@ -110,7 +112,8 @@ class Run:
         self.tell = Teller(self, audience) if audience is not None else None
         self.cost: Counts | None = None
         """Where the store adds up what the run costs, if somebody asked."""
-        self.live = stream is not None and stream.live
+        self.live = (stream is not None and stream.live) or request.step_timeout is not None
+        """Whether even a lone task is not to run in place: what it sends is handed out meanwhile, or it has a limit."""
         self.ambient = bool(request.config.given.get("callbacks")) or (
             stream is not None and stream.messages is not None
         )
