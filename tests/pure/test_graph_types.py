@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import pytest
 
 from stepwell.errors import InvalidGraphError
-from stepwell.graph.policies import RetryPolicy, TimeoutPolicy, run_seconds
+from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
 from stepwell.graph.types import MISSING, Answer, Command, Interrupt, Overwrite, Send
 
 
@@ -28,12 +28,12 @@ def test_send_compares_hashes_and_shows_by_content() -> None:
     assert repr(Send("a", {"x": 1})) == "Send(node='a', arg={'x': 1})"
 
 
-def test_send_keeps_its_timeout_in_seconds() -> None:
-    assert Send("a", 1, timeout=timedelta(minutes=1)).timeout == 60.0
-    assert Send("a", 1, timeout=TimeoutPolicy(run_timeout=2)).timeout == 2.0
-    assert repr(Send("a", 1, timeout=2)) == "Send(node='a', arg=1, timeout=2.0)"
-    with pytest.raises(InvalidGraphError, match="Send to `a` has an idle_timeout"):
-        Send("a", 1, timeout=TimeoutPolicy(idle_timeout=2))
+def test_send_keeps_its_timeout_as_a_policy_in_seconds() -> None:
+    assert Send("a", 1, timeout=timedelta(minutes=1)).timeout == TimeoutPolicy(run_timeout=60.0)
+    idle = TimeoutPolicy(idle_timeout=timedelta(seconds=2), refresh_on="heartbeat")
+    assert Send("a", 1, timeout=idle).timeout == TimeoutPolicy(None, 2.0, "heartbeat")
+    assert Send("a", 1, timeout=TimeoutPolicy()) == Send("a", 1)
+    assert "timeout=TimeoutPolicy(run_timeout=2.0," in repr(Send("a", 1, timeout=2))
 
 
 def test_none_is_an_answer_and_not_giving_one_is_not() -> None:
@@ -95,7 +95,7 @@ def test_timeouts_become_seconds() -> None:
     assert TimeoutPolicy.coerce(None) is None
     assert TimeoutPolicy.coerce(TimeoutPolicy()) is None
     assert TimeoutPolicy.coerce(timedelta(seconds=90)) == TimeoutPolicy(run_timeout=90.0)
-    assert run_seconds(3, "n") == 3.0
+    assert TimeoutPolicy.coerce(3) == TimeoutPolicy(run_timeout=3.0)
 
 
 @pytest.mark.parametrize("bad", [0, -1, timedelta(0), float("nan")])

@@ -16,7 +16,7 @@ from stepwell.graph import state_graph
 from stepwell.graph.channels import EphemeralValue, Topic
 from stepwell.graph.managed import IsLastStep
 from stepwell.graph.messages import MessagesState, add_messages
-from stepwell.graph.policies import RetryPolicy
+from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
 from stepwell.graph.state_graph import StateGraph, use_engine
 from stepwell.graph.types import END, START, Send
 from stepwell.plan.compile import compile_plan
@@ -117,7 +117,13 @@ def test_options_of_a_node_reach_the_plan() -> None:
     g.add_node("x", quiet, retry_policy=policy, timeout=5, metadata={"k": 1}, goto="replace").add_edge(START, "x")
     plan = compile_plan(g)
     x = plan.nodes["x"]
-    assert (x.retry, x.timeout, x.metadata, x.goto_replaces, x.subgraph) == ((policy,), 5.0, {"k": 1}, True, None)
+    assert (x.retry, x.timeout, x.metadata, x.goto_replaces, x.subgraph) == (
+        (policy,),
+        TimeoutPolicy(5.0),
+        {"k": 1},
+        True,
+        None,
+    )
     assert plan.context is Narrow
 
 

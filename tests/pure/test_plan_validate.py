@@ -90,11 +90,11 @@ def test_breakpoints_must_be_nodes() -> None:
         g.validate(interrupt=["y"])
 
 
-def test_idle_timeouts_are_refused_for_now() -> None:
+def test_a_sync_node_has_no_idle_timeout() -> None:
     g = graph().add_node("slow", quiet, timeout=TimeoutPolicy(idle_timeout=1)).add_edge(START, "slow")
     text = refusal(g)
-    assert text.startswith("Node `slow` has an idle_timeout.")
     assert "only supported for async nodes" in text
+    assert "'slow' is sync" in text
 
 
 def test_a_node_nothing_leads_to_is_named() -> None:

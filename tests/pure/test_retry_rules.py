@@ -496,7 +496,7 @@ OTHERS: dict[str, tuple[BaseException, bool]] = {
     "SystemExit": (SystemExit(1), False),
     "GeneratorExit": (GeneratorExit(), False),
     "a pause": (GraphInterrupt(["ready?"]), False),
-    "a node's timeout": (NodeTimeoutError(node="fetch", run_timeout=1.0, elapsed=1.1), True),
+    "a node's timeout": (NodeTimeoutError(node="fetch", kind="run", timeout=1.0, elapsed=1.1), True),
     "a cancelled node": (NodeCancelledError(node="fetch"), False),
     "the step limit": (GraphRecursionError(limit=25), False),
     "an invalid update": (InvalidUpdateError(reason="no such field"), False),

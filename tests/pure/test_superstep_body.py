@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from stepwell.errors import CorruptRecordError, StepwellError, UnserializableValueError
+from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING, Send
 from stepwell.superstep import body as layout
 from stepwell.superstep.merge import merge
@@ -28,9 +29,11 @@ values = st.recursive(
     ),
     max_leaves=6,
 )
+seconds = st.none() | st.floats(0.1, 9)
+limits = st.builds(TimeoutPolicy, seconds, seconds, st.sampled_from(["auto", "heartbeat"])).map(TimeoutPolicy.coerce)
 writes = st.lists(st.tuples(st.sampled_from(["log", "total", "last"]), values), max_size=4).map(tuple)
 routes = st.lists(
-    st.one_of(st.sampled_from("abcd"), st.builds(Send, st.sampled_from("abcd"), values)), max_size=3
+    st.one_of(st.sampled_from("abcd"), st.builds(Send, st.sampled_from("abcd"), values, timeout=limits)), max_size=3
 ).map(tuple)  # fmt: skip
 kept = st.one_of(st.none(), st.builds(Returned, writes, routes))
 questions = st.lists(st.builds(Question, st.text(max_size=4), st.text(max_size=4), values), max_size=3).map(tuple)
@@ -94,7 +97,7 @@ planned = st.builds(
     st.sampled_from("abcd"),
     st.none() | st.integers(0, 9),
     values | st.just(MISSING),
-    st.none() | st.floats(0.1, 9),
+    limits,
 )
 states = st.builds(
     State,

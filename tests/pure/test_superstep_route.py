@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from stepwell.errors import InvalidUpdateError
+from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import END, Send
 from stepwell.plan.tables import Plan
 from stepwell.superstep.merge import branch_targets, merge, route
@@ -38,7 +39,7 @@ def steps(plan: Plan, *first: str, edges: dict[str, Sequence[Route]] | None = No
 
 def test_sends_come_first_by_index_then_pulls_by_name() -> None:
     planned = follow(plan_of(), ["c", Send("b", 1), "a", Send("a", 2, timeout=3.0)])
-    assert planned == (Planned("b", 0, 1), Planned("a", 1, 2, 3.0), Planned("a"), Planned("c"))
+    assert planned == (Planned("b", 0, 1), Planned("a", 1, 2, TimeoutPolicy(3.0)), Planned("a"), Planned("c"))
 
 
 def test_many_ways_to_one_node_are_one_run_of_it() -> None:
@@ -144,40 +145,48 @@ def test_the_order_of_pulls_in_routes_changes_nothing(routes: list[str], nodes: 
 
 # -- routers ----------------------------------------------------------------------------------------------------------
 
+AB = plan_of("ab")
+
 
 def test_a_router_names_nodes_sends_and_the_end_alone_or_in_a_list() -> None:
     send = Send("b", 1)
-    assert branch_targets("a", None, "b", "ab") == ["b"]
-    assert branch_targets("a", None, ["b", END, send], "ab") == ["b", send]
-    assert branch_targets("a", None, END, "ab") == []
-    assert branch_targets("a", None, [], "ab") == []
+    assert branch_targets(AB, "a", None, "b") == ["b"]
+    assert branch_targets(AB, "a", None, ["b", END, send]) == ["b", send]
+    assert branch_targets(AB, "a", None, END) == []
+    assert branch_targets(AB, "a", None, []) == []
 
 
 def test_a_path_map_translates_results_of_any_type() -> None:
-    assert branch_targets("a", {True: "b", None: END, 3: "a"}, [True, None, 3], "ab") == ["b", "a"]
+    assert branch_targets(AB, "a", {True: "b", None: END, 3: "a"}, [True, None, 3]) == ["b", "a"]
 
 
 @pytest.mark.parametrize("result", [None, 7, "__start__", "elsewhere", Send("elsewhere", 1), Send(END, 1), ["a", None]])
 @pytest.mark.parametrize("path_map", [None, {"x": "a"}])
 def test_a_router_that_names_no_destination_is_refused_with_its_nodes_name(result: Any, path_map: Any) -> None:
     with pytest.raises(InvalidUpdateError) as raised:
-        branch_targets("a", path_map, result, "ab")
+        branch_targets(AB, "a", path_map, result)
     assert raised.value.fields()["node"] == "a"
 
 
 def test_a_path_map_lets_end_through_and_no_other_unmapped_name() -> None:
-    assert branch_targets("a", {"x": "b"}, END, "ab") == []
+    assert branch_targets(AB, "a", {"x": "b"}, END) == []
     with pytest.raises(InvalidUpdateError, match="did not return a valid destination"):
-        branch_targets("a", {"x": "b"}, "b", "ab")
+        branch_targets(AB, "a", {"x": "b"}, "b")
 
 
 def test_a_send_needs_no_entry_in_the_path_map() -> None:
-    assert branch_targets("a", {"x": "b"}, Send("a", 1), "ab") == [Send("a", 1)]
+    assert branch_targets(AB, "a", {"x": "b"}, Send("a", 1)) == [Send("a", 1)]
+
+
+def test_a_send_with_an_idle_timeout_needs_an_async_node() -> None:
+    with pytest.raises(InvalidUpdateError, match="only supported for async nodes") as raised:
+        branch_targets(AB, "a", None, [Send("b", 1, timeout=TimeoutPolicy(idle_timeout=1))])
+    assert raised.value.fields()["target"] == "b"
 
 
 def test_an_unhashable_result_is_refused_like_any_other() -> None:
     with pytest.raises(InvalidUpdateError):
-        branch_targets("a", {"x": "b"}, {"a": 1}, "ab")
+        branch_targets(AB, "a", {"x": "b"}, {"a": 1})
 
 
 def test_a_state_without_next_stays_finished() -> None:

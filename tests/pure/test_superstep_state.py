@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
+from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING
 from stepwell.ids import TaskIds, frame, interrupt_id, structural_hash
 from stepwell.superstep.state import Base, Identity, Planned, State, Task, merge_order, plan_tasks, position_id
@@ -28,7 +29,7 @@ def test_a_task_id_changes_with_the_path_and_with_nothing_else_of_the_task() -> 
     """INV-6: worker, attempt, argument, timeout and activation are not in it."""
     others = [task(node="b"), task(at=0), task(at=1), task(node="b", at=0)]
     assert len({task().id, *(other.id for other in others)}) == 5
-    assert Task(Planned("a", None, {"any": "argument"}, 9.0), 7, FIELDS).id == task().id
+    assert Task(Planned("a", None, {"any": "argument"}, TimeoutPolicy(9.0)), 7, FIELDS).id == task().id
 
 
 def test_a_task_id_does_not_change_with_what_is_recorded_on_its_base() -> None:

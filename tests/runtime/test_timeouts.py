@@ -245,6 +245,7 @@ def test_the_wait_for_the_next_attempt_counts(call: Call, saver: SqliteSaver) ->
     compiled.step_timeout = SHORT
     with pytest.raises(NodeTimeoutError, match="its superstep"):
         call(compiled, {}, thread())
+    compiled.step_timeout = 60
     assert compiled.retry(thread()) == {"log": ["a"]}
 
 

@@ -33,9 +33,14 @@ is `root`'s.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 from stepwell.errors.root import Known, StepwellError as StepwellError, rebuild
+from stepwell.errors.signals import (
+    AnswerNotUsedWarning as AnswerNotUsedWarning,
+    GraphInterrupt as GraphInterrupt,
+    JoinNotReleasedWarning as JoinNotReleasedWarning,
+)
 
 # -- the graph as written ---------------------------------------------------------------------------------------------
 
@@ -225,9 +230,17 @@ class GraphRecursionError(RunError, RecursionError):
 
 
 class NodeTimeoutError(RunError, TimeoutError):
-    """Node {node!r} exceeded its run timeout of {run_timeout:.3f}s (elapsed: {elapsed:.3f}s)."""
+    """Node {node!r} exceeded its {kind} timeout of {timeout:.3f}s (elapsed: {elapsed:.3f}s)."""
 
     code = "node_timeout"
+    node: str
+    kind: Literal["run", "idle"]
+    timeout: float
+    """Seconds: that of the two limits which was passed."""
+    run_timeout: float | None
+    idle_timeout: float | None
+    elapsed: float
+    """Seconds from the beginning of the attempt to the end of its time."""
 
 
 class NodeCancelledError(RunError):
@@ -374,27 +387,3 @@ class UnknownTypeError(CodecError):
     on_unknown_type=."""
 
     code = "unknown_type"
-
-
-class AnswerNotUsedWarning(UserWarning):
-    """An answer was given to a thread that has work left and asks nothing: the run goes on without it."""
-
-
-class JoinNotReleasedWarning(UserWarning):
-    """A run finished while a join had seen some of its sources and not the others: what follows the join never ran."""
-
-
-# -- pauses -----------------------------------------------------------------------------------------------------------
-
-
-class GraphInterrupt(BaseException):
-    """Raised by `interrupt()` to leave the node. Not an `Exception`: `except Exception` does not catch a pause.
-
-    Catching it anyway changes nothing: the node is interrupted all the same.
-    """
-
-    code: ClassVar[str] = "graph_interrupt"
-
-    def __init__(self, interrupts: Any = ()) -> None:
-        super().__init__(interrupts)
-        self.interrupts = tuple(interrupts) if isinstance(interrupts, list | tuple) else (interrupts,)

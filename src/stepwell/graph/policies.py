@@ -56,15 +56,17 @@ class RetryPolicy:
 class TimeoutPolicy:
     """Limit one attempt of a node. Seconds or a `timedelta`.
 
-    A sync node that runs out of time is abandoned: its thread goes on, what it returns is ignored.
+    An async node that runs out of time is cancelled, a sync one abandoned: its thread goes on, what it returns is
+    ignored. Either is a NodeTimeoutError, which says which limit it was (`kind`).
     """
 
     run_timeout: float | timedelta | None = None
     """The longest an attempt may take."""
     idle_timeout: float | timedelta | None = None
-    """The longest an attempt may go without progress. Compiling a graph with one is refused for now."""
+    """The longest an attempt may go without progress. For async nodes only: a sync one cannot be stopped."""
     refresh_on: Literal["auto", "heartbeat"] = "auto"
-    """What counts as progress."""
+    """What counts as progress: `runtime.heartbeat()` alone, or with "auto" also what the node sends to a stream, what a
+    graph that it runs does, and what langchain's callbacks tell of it."""
 
     @staticmethod
     def coerce(value: float | timedelta | TimeoutPolicy | None) -> TimeoutPolicy | None:
@@ -82,18 +84,12 @@ class TimeoutPolicy:
         return None if run is None and idle is None else TimeoutPolicy(run, idle, policy.refresh_on)
 
 
-def run_seconds(value: float | timedelta | TimeoutPolicy | None, label: str) -> float | None:
-    """Return the run timeout in seconds. Raises InvalidGraphError for an idle timeout, naming `label`."""
-    policy = TimeoutPolicy.coerce(value)
-    if policy is None:
-        return None
-    if policy.idle_timeout is not None:
-        raise InvalidGraphError(
-            f"{label} has an idle_timeout. Idle timeouts are not available yet, and will be only supported for async "
-            "nodes. Use run_timeout.",
-            idle_timeout=policy.idle_timeout,
-        )
-    return _seconds("run_timeout", policy.run_timeout)
+def idle_needs_async(node: str) -> str:
+    """Return why an idle timeout is refused for this node."""
+    return (
+        f"Idle timeouts are only supported for async nodes: a sync one cannot be stopped, and node {node!r} is sync. "
+        "Make it async, or use run_timeout."
+    )
 
 
 def _seconds(field: str, value: float | timedelta | None) -> float | None:

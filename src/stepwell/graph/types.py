@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, final
 
 from typing_extensions import TypeVar
 
-from stepwell.graph.policies import TimeoutPolicy, run_seconds
+from stepwell.graph.policies import TimeoutPolicy
 
 START: Final = "__start__"
 """The virtual node before the first one: edges from it are the graph's entry."""
@@ -57,7 +57,8 @@ NodeNameT = TypeVar("NodeNameT", default=str)
 class Send:
     """Run `node` in the next superstep with `arg` as its input instead of the state.
 
-    `timeout` limits each attempt of this one task, in place of the node's own. It is kept in seconds.
+    `timeout` limits each attempt of this one task, in place of the node's own; a number is a run timeout. It is kept as
+    a policy in seconds. An idle timeout for a sync node is refused when the packet is sent.
     """
 
     __slots__ = ("arg", "node", "timeout")
@@ -65,7 +66,7 @@ class Send:
     def __init__(self, /, node: str, arg: Any, *, timeout: float | timedelta | TimeoutPolicy | None = None) -> None:
         self.node = node
         self.arg = arg
-        self.timeout = run_seconds(timeout, f"Send to `{node}`")
+        self.timeout = TimeoutPolicy.coerce(timeout)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Send):

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from stepwell.graph.callables import UserCode
 from stepwell.graph.nodes import BranchSpec, NodeSpec
-from stepwell.graph.policies import run_seconds
 from stepwell.graph.schema import Schema
 from stepwell.graph.state_graph import StateGraph, use_compiler
 from stepwell.graph.subgraph import is_subgraph
@@ -100,7 +99,7 @@ def _node(builder: Builder, spec: NodeSpec, schemas: Mapping[Any, Schema], joins
         joins=tuple(join.id for join in joins.values() if spec.name in join.sources),
         branches=_branches(builder, spec.name, reads, schemas),
         retry=spec.retry,
-        timeout=run_seconds(spec.timeout, f"Node `{spec.name}`"),
+        timeout=spec.timeout,
         defer=spec.defer,
         metadata=MappingProxyType(dict(spec.metadata)),
         goto_replaces=spec.goto == "replace",

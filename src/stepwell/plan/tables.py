@@ -6,12 +6,12 @@ Nothing here decides anything. A plan holds what may happen; which of it happens
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepwell.graph.channels import Channel
-    from stepwell.graph.policies import RetryPolicy
+    from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
     from stepwell.graph.schema import Schema
     from stepwell.plan.drawing.outline import Outline
 
@@ -28,6 +28,12 @@ class Callee:
     """The injected names that have no default."""
     acall: Callable[..., Any] | None = None
     """The async way to call it, for code that has both ways: a Runnable's `ainvoke` beside its `invoke`."""
+
+    def as_async(self) -> Callee | None:
+        """Return the async way to call it; None where it has none."""
+        if self.is_async:
+            return self
+        return replace(self, call=self.acall, is_async=True) if self.acall is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +69,8 @@ class NodePlan:
     """Ids of the joins this node is a source of."""
     branches: tuple[BranchPlan, ...] = ()
     retry: tuple[RetryPolicy, ...] = ()
-    timeout: float | None = None
-    """Seconds one attempt may run."""
+    timeout: TimeoutPolicy | None = None
+    """What limits one attempt, in seconds."""
     defer: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
     goto_replaces: bool = False

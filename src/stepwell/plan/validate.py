@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from stepwell.errors import InvalidGraphError
-from stepwell.graph.policies import run_seconds
+from stepwell.graph.policies import idle_needs_async
 from stepwell.graph.state_graph import StateGraph
 from stepwell.graph.types import END, START
 from stepwell.plan.reach import unreachable
@@ -74,9 +74,11 @@ def every_node_is_reachable(builder: Builder, breakpoints: Sequence[str]) -> Non
 
 
 def timeouts_can_be_kept(builder: Builder, breakpoints: Sequence[str]) -> None:
-    """No node has an idle timeout, which nothing enforces yet."""
+    """A node with an idle timeout is async, or can be called so."""
     for name, node in builder.nodes.items():
-        run_seconds(node.timeout, f"Node `{name}`")
+        idle = node.timeout is not None and node.timeout.idle_timeout is not None
+        if idle and not node.code.is_async and node.code.acall is None:
+            raise InvalidGraphError(idle_needs_async(name), node=name)
 
 
 CHECKS: tuple[Check, ...] = (

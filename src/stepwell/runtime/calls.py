@@ -15,11 +15,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stepwell import points
 from stepwell.errors import GraphInterrupt, InvalidConfigError, NodeCancelledError
 from stepwell.graph import retry_rules
-from stepwell.graph.policies import RetryPolicy
+from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
 from stepwell.graph.types import MISSING
 from stepwell.plan.tables import BranchPlan, Callee, NodePlan
+from stepwell.runtime.deadlines import Deadline, cancellable
+from stepwell.runtime.progress import heard, load_langchain
 from stepwell.runtime.requests import Raised
-from stepwell.runtime.scope import ExecutionInfo, MessageWriter, Runtime, Scope, StreamWriter, ignore, server_of
+from stepwell.runtime.scope import (
+    ExecutionInfo,
+    MessageWriter,
+    Runtime,
+    Scope,
+    StreamWriter,
+    ignore,
+    server_of,
+    unheard,
+)
 from stepwell.runtime.stream_messages import enter_config
 from stepwell.superstep.begin import start_outcome
 from stepwell.superstep.merge import branch_targets, view
@@ -59,14 +70,14 @@ class Call(Scope):
     owner: TaskRun
 
     def __init__(
-        self, owner: TaskRun, prefix: str, callee: Callee, arg: Any, kwargs: dict[str, Any], timeout: float | None
+        self, owner: TaskRun, prefix: str, callee: Callee, arg: Any, kwargs: dict[str, Any], deadline: Deadline | None
     ) -> None:
         self.owner = owner
         self.prefix = prefix
         self.callee = callee
         self.arg = arg
         self.kwargs = kwargs
-        self.timeout = timeout
+        self.deadline = deadline
 
     @property
     def is_async(self) -> bool:
@@ -75,8 +86,8 @@ class Call(Scope):
     def context(self) -> Context:
         """Return a context of its own for this call: the caller's variables as they were when the run began."""
         context = self.owner.run.context_vars.copy()
-        if self.owner.run.ambient:
-            enter_config(context, self.owner.config())
+        if self.owner.run.ambient or (self.deadline is not None and self.deadline.hears is not None):
+            enter_config(context, self.owner.config(self.hears))
         return context
 
     def run(self) -> Any:
@@ -147,8 +158,8 @@ class TaskRun:
         return not self.routed and self.node.branches[self.branch].callee.is_async
 
     @property
-    def timeout(self) -> float | None:
-        """Seconds one attempt of the node may run."""
+    def timeout(self) -> TimeoutPolicy | None:
+        """What limits one attempt of the node."""
         return self.task.timeout if self.task.timeout is not None else self.node.timeout
 
     def success(self) -> Succeeded:
@@ -171,14 +182,20 @@ class TaskRun:
     def _next(self) -> Call:
         if self.first_at == 0:
             self.first_at = self.run.clock.now()
+        deadline = None
         if self.kept is None:
-            callee, arg, prefix, timeout = self.node.callee, self._input(), "node", self.timeout
+            callee, arg, prefix = self.node.callee, self._input(), "node"
+            if (timeout := self.timeout) is not None:
+                if timeout.idle_timeout is not None:
+                    callee = cancellable(self.node.name, callee)
+                    load_langchain()
+                deadline = Deadline(timeout, self.run.clock.monotonic, self.run.hears)
         else:
             branch = self.node.branches[self.branch]
             callee, arg = branch.callee, self._routed(branch, self.kept)
-            prefix, timeout = f"branch:{branch.name}", None
-        kwargs = self._injected(callee) if callee.inject else _NOTHING
-        self.call = call = Call(self, prefix, callee, arg, kwargs, timeout)
+            prefix = f"branch:{branch.name}"
+        kwargs = self._injected(callee, deadline) if callee.inject else _NOTHING
+        self.call = call = Call(self, prefix, callee, arg, kwargs, deadline)
         return call
 
     def perform(self, call: Call) -> Call | Outcome | Again:
@@ -215,16 +232,17 @@ class TaskRun:
     def _routed(self, branch: BranchPlan, kept: Returned) -> Any:
         return branch.reads.build(view(self.run.plan, self.base.state, kept.writes), self._managed())
 
-    def _injected(self, callee: Callee) -> dict[str, Any]:
+    def _injected(self, callee: Callee, deadline: Deadline | None) -> dict[str, Any]:
+        hears = self.run.hears if deadline is None else deadline.hears
         available = {"store": self.run.item_store}
         kwargs: dict[str, Any] = {}
         for name in callee.inject:
             if name == "config":
-                kwargs[name] = self.config()
+                kwargs[name] = self.config(hears)
             elif name == "runtime":
-                kwargs[name] = self.runtime()
+                kwargs[name] = self.runtime(hears)
             elif name == "writer":
-                kwargs[name] = self._writer()
+                kwargs[name] = self._writer(hears)
             elif available.get(name) is not None or name not in callee.required:
                 kwargs[name] = available.get(name)
             else:
@@ -249,10 +267,13 @@ class TaskRun:
     def driving(self) -> frozenset[tuple[int, str | None]]:
         return self.run.driving | {self.run.thread}
 
-    def config(self) -> Mapping[str, Any]:
-        return self.run.node_config(self)
+    def heard_by(self) -> Deadline | None:
+        return self.run.hears
 
-    def runtime(self) -> Runtime[Any]:
+    def config(self, hears: Deadline | None) -> Mapping[str, Any]:
+        return self.run.node_config(self, hears)
+
+    def runtime(self, hears: Deadline | None) -> Runtime[Any]:
         run = self.run
         info = ExecutionInfo(
             checkpoint_id=self.base.checkpoint_id,
@@ -264,15 +285,19 @@ class TaskRun:
             node_first_attempt_time=self.first_at / 1e6,
         )
         server = server_of(run.config.given.get("configurable") or {})
-        return Runtime(run.context, run.item_store, self._writer(), None, info, self._message_writer(), server)
+        beat = unheard if hears is None else hears.heartbeat
+        writer, messages = self._writer(hears), self._message_writer(hears)
+        return Runtime(run.context, run.item_store, writer, beat, None, info, messages, server)
 
-    def _writer(self) -> StreamWriter:
+    def _writer(self, hears: Deadline | None) -> StreamWriter:
         stream = self.run.stream
-        return ignore if stream is None else stream.writer(self)
+        writer = ignore if stream is None else stream.writer(self)
+        return writer if hears is None else heard(hears, writer)
 
-    def _message_writer(self) -> MessageWriter:
+    def _message_writer(self, hears: Deadline | None) -> MessageWriter:
         stream = self.run.stream
-        return ignore if stream is None else stream.message_writer(self)
+        writer = ignore if stream is None else stream.message_writer(self)
+        return writer if hears is None else heard(hears, writer)
 
     # -- what came back ----------------------------------------------------------------------------------------------
 
@@ -298,7 +323,7 @@ class TaskRun:
             self.kept = returned(self.run.plan, node, value, self.task_id)
         else:
             branch = node.branches[self.branch]
-            self.routes = (*self.routes, *branch_targets(node.name, branch.path_map, value, self.run.plan.nodes))
+            self.routes = (*self.routes, *branch_targets(self.run.plan, node.name, branch.path_map, value))
             self.branch += 1
 
     def fail(self, error: BaseException) -> Outcome | Again:

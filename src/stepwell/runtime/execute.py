@@ -14,6 +14,7 @@ from typing import Any
 from stepwell import points
 from stepwell.errors import NodeTimeoutError
 from stepwell.runtime.calls import NEXT, Again, Call, TaskRun
+from stepwell.runtime.deadlines import NO_LIMIT, Deadline
 from stepwell.runtime.ports import SYNC_CALLS
 from stepwell.runtime.reporting import report_retry
 from stepwell.runtime.requests import Mail, Perform, Raised, Sleep
@@ -38,7 +39,7 @@ def execute(run: Run, base: Base, indexes: Sequence[int]) -> Awaitable[None] | N
         return _after_wait(run, base, task_run)
     verdict = task_run.next()
     if type(verdict) is Call:
-        if verdict.timeout is not None:
+        if verdict.deadline is not None:
             return Flight(run, base, indexes).fly()
         announce(run, task_run, verdict)
         verdict = run.port.perform(verdict)
@@ -54,7 +55,7 @@ async def _alone(run: Run, base: Base, task_run: TaskRun, verdict: Any) -> None:
         if isinstance(verdict, Perform):
             verdict = await verdict
         elif isinstance(verdict, Call):
-            if verdict.timeout is not None:
+            if verdict.deadline is not None:
                 return await Flight(run, base, [task_run.index]).fly()
             announce(run, task_run, verdict)
             verdict = run.port.perform(verdict)
@@ -115,8 +116,7 @@ class Flight:
         self._ready: deque[TaskRun] = deque()
         self._ready_sync: deque[TaskRun] = deque()
         self._later: list[tuple[float, int, TaskRun]] = []
-        self._flying: dict[Call, float | None] = {}
-        """Call in the air → its deadline (monotonic seconds)."""
+        self._flying: dict[Call, Deadline | None] = {}
         self._deadlines = 0
         self._sync_flying = 0
         self._limit = run.config.max_concurrency
@@ -171,22 +171,20 @@ class Flight:
         if not isinstance(call, Call):
             await self._take(task_run, call)
             return
-        deadline = self._until
-        if call.timeout is not None:
-            own = self.run.clock.monotonic() + call.timeout
-            deadline = own if deadline is None else min(own, deadline)
-        elif deadline is not None:
-            call.timeout = self.run.request.step_timeout  # so that its mail says when it returned
-        if deadline is not None:
-            self._deadlines += 1
-        self._flying[call] = deadline
+        if self._until is not None:
+            call.deadline = call.deadline or Deadline(NO_LIMIT, self.run.clock.monotonic, self.run.hears)
+            call.deadline.cap(self._until)
+        self._flying[call] = call.deadline
+        self._deadlines += call.deadline is not None
         self._sync_flying += not call.is_async
         announce(self.run, task_run, call)
+        if self.run.hears is not None:
+            self.run.hears.progress()
         self.run.port.launch(call)
 
     def _patience(self) -> float | None:
         """Return how many seconds nothing needs to be done if no mail comes."""
-        times = [deadline for deadline in self._flying.values() if deadline is not None] if self._deadlines else []
+        times = [deadline.at for deadline in self._flying.values() if deadline is not None] if self._deadlines else []
         if self._later:
             times.append(self._later[0][0])
             if self._until is not None:
@@ -196,6 +194,8 @@ class Flight:
     # -- down --------------------------------------------------------------------------------------------------------
 
     async def _land(self, mail: Sequence[Any]) -> None:
+        if mail and self.run.hears is not None:
+            self.run.hears.progress()
         stop: BaseException | None = None
         for call, result, at in mail:
             if self._late(call, at) or not self._drop(call):
@@ -220,7 +220,7 @@ class Flight:
     def _late(self, call: Call, at: float) -> bool:
         """Tell whether a call came back after its time: its mail may lie while the consumer of a stream is busy."""
         deadline = self._flying.get(call)
-        return deadline is not None and at > deadline
+        return deadline is not None and at > deadline.at
 
     def _drop(self, call: Call) -> bool:
         """Take a call out of the air; False where it was abandoned before."""
@@ -246,12 +246,12 @@ class Flight:
         if self._until is not None and self._until <= now:
             self._run_out()
             return
-        for call in [call for call, deadline in self._flying.items() if deadline is not None and deadline <= now]:
+        for call, deadline in list(self._flying.items()):
+            if deadline is None or deadline.at > now:
+                continue
             self._drop(call)
             self.run.port.abandon(call)
-            assert call.timeout is not None
-            error = NodeTimeoutError(node=call.owner.task.node, run_timeout=call.timeout, elapsed=call.timeout)
-            await self._take(call.owner, call.owner.fail(error))
+            await self._take(call.owner, call.owner.fail(deadline.error(call.owner.task.node)))
 
     def _run_out(self) -> None:
         """The superstep's time is over: fail every task that has no outcome, whatever its retry policy says."""
@@ -266,7 +266,9 @@ class Flight:
         for task_run in waiting:
             node = task_run.task.node
             text = f"Node {node!r} had not finished when the {limit:g}s of its superstep (step_timeout) were over."
-            error = NodeTimeoutError(text, node=node, run_timeout=limit, elapsed=limit)
+            error = NodeTimeoutError(
+                text, node=node, kind="run", timeout=limit, run_timeout=limit, idle_timeout=None, elapsed=limit
+            )
             attempt, verdict = task_run.attempt, task_run.fail(error)
             if isinstance(verdict, Again):
                 task_run.attempt, verdict = attempt, Failed(text_of(error), error, task_run.kept)

@@ -117,7 +117,7 @@ def on_thread(call: Call, post: Callable[[Done], None]) -> None:
     def work() -> None:
         post(done(call, perform(call)))
 
-    if call.timeout is None:
+    if call.deadline is None:
         pool.submit(work)
     else:  # it may be abandoned: it must hold up neither the pool nor the end of the process
         threading.Thread(target=work, name=f"stepwell-{call.owner.task.node}", daemon=True).start()
@@ -125,7 +125,7 @@ def on_thread(call: Call, post: Callable[[Done], None]) -> None:
 
 def done(call: Call, result: Any) -> Done:
     """Return the mail of a call that has just come back."""
-    return Done(call, result) if call.timeout is None else Done(call, result, call.owner.run.clock.monotonic())
+    return Done(call, result) if call.deadline is None else Done(call, result, call.owner.run.clock.monotonic())
 
 
 def perform(call: Call) -> Any:

@@ -12,6 +12,7 @@ from stepwell.clock import Clock
 from stepwell.codec import Codec
 from stepwell.ids import Ids, structural_hash
 from stepwell.plan.tables import Plan
+from stepwell.runtime import progress
 from stepwell.runtime.config import RunConfig
 from stepwell.runtime.scope import current
 from stepwell.runtime.stream_payloads import triggers_of
@@ -23,6 +24,7 @@ from stepwell.superstep.state import Base
 if TYPE_CHECKING:
     from stepwell.plan.compatibility import GraphChange
     from stepwell.runtime.calls import TaskRun
+    from stepwell.runtime.deadlines import Deadline
     from stepwell.runtime.ledger import Ledger
     from stepwell.runtime.ports import Port
     from stepwell.runtime.stream import Stream
@@ -70,7 +72,7 @@ class Run:
 
     __slots__ = (
         "admitted", "ambient", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "cost",
-        "driving", "durability", "ended_before", "graph_changed", "ids", "input_wrote", "item_store", "jitter",
+        "driving", "durability", "ended_before", "graph_changed", "hears", "ids", "input_wrote", "item_store", "jitter",
         "leases", "ledger", "live", "plan", "port", "request", "rules", "run_id", "store", "stream", "tell",
     )  # fmt: skip
 
@@ -112,10 +114,14 @@ class Run:
         self.tell = Teller(self, audience) if audience is not None else None
         self.cost: Counts | None = None
         """Where the store adds up what the run costs, if somebody asked."""
-        self.live = (stream is not None and stream.live) or request.step_timeout is not None
+        self.hears = outer.hears if outer is not None else None
+        """What is told of this run's progress: the deadline of the node that makes this call, if it may be idle."""
+        self.live = (stream is not None and stream.live) or request.step_timeout is not None or self.hears is not None
         """Whether even a lone task is not to run in place: what it sends is handed out meanwhile, or it has a limit."""
-        self.ambient = bool(request.config.given.get("callbacks")) or (
-            stream is not None and stream.messages is not None
+        self.ambient = (
+            bool(request.config.given.get("callbacks"))
+            or (stream is not None and stream.messages is not None)
+            or self.hears is not None
         )
         """Whether langchain objects that nodes call without a config are to find the node's own."""
         self.run_id: str = ""
@@ -164,7 +170,7 @@ class Run:
         metadata["stepwell_attempt"] = task_run.attempt
         return metadata
 
-    def node_config(self, task_run: TaskRun) -> Mapping[str, Any]:
+    def node_config(self, task_run: TaskRun, hears: Deadline | None) -> Mapping[str, Any]:
         """Return the config a node sees: the caller's, with the ids of this run.
 
         The caller's `run_id`, `run_name` and `checkpoint_id` are this run's alone: what a node calls with its config is
@@ -181,6 +187,8 @@ class Run:
         filled = {"recursion_limit": self.config.recursion_limit, "tags": [], "callbacks": None, **given}
         if self.stream is not None and self.stream.messages is not None:
             filled["callbacks"] = self.stream.messages.with_handler(filled["callbacks"])
+        if hears is not None:
+            filled["callbacks"] = progress.with_callbacks(filled["callbacks"], hears)
         return {**filled, "configurable": inner, "metadata": self.metadata_of(task_run)}
 
 

@@ -15,12 +15,15 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from threading import get_ident
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from stepwell.errors import GraphInterrupt
 from stepwell.graph.types import MISSING, Interrupt
 from stepwell.ids import interrupt_id
 from stepwell.superstep.outcome import Question
+
+if TYPE_CHECKING:
+    from stepwell.runtime.deadlines import Deadline
 
 Context = TypeVar("Context")
 StreamWriter = Callable[[Any], None]
@@ -30,6 +33,10 @@ class MessageWriter(Protocol):
     """Sends a message, or a piece of one, to the stream mode "messages"."""
 
     def __call__(self, message: Any, /, **metadata: Any) -> None: ...
+
+
+def unheard() -> None:
+    """Stand in for a heartbeat where no idle timeout waits for one."""
 
 
 def ignore(chunk: Any, /, **metadata: Any) -> None:
@@ -76,6 +83,9 @@ class Runtime(Generic[Context]):
     store: Any = None
     stream_writer: StreamWriter = ignore
     """Sends to the stream mode "custom". StreamClosedError once the stream has ended."""
+    heartbeat: Callable[[], None] = unheard
+    """Tells that the node gets on: its idle timeout starts anew. Does nothing where it has none. Call it from any
+    thread."""
     previous: Any = None
     execution_info: ExecutionInfo | None = None
     stream_message: MessageWriter = ignore
@@ -90,9 +100,8 @@ class Runtime(Generic[Context]):
     def merge(self, other: Runtime[Context]) -> Runtime[Context]:
         """Return a copy with every field that `other` was given in place of its own."""
         given = {field.name: getattr(other, field.name) for field in fields(other)}
-        return replace(
-            self, **{name: value for name, value in given.items() if value is not None and value is not ignore}
-        )
+        absent = {id(stand_in) for stand_in in (None, ignore, unheard)}
+        return replace(self, **{name: value for name, value in given.items() if id(value) not in absent})
 
 
 class Owner(Protocol):
@@ -104,13 +113,17 @@ class Owner(Protocol):
         """Return the answers this code has got: call id → answer."""
         ...
 
-    def config(self) -> Mapping[str, Any]: ...
+    def config(self, hears: Deadline | None) -> Mapping[str, Any]: ...
 
-    def runtime(self) -> Runtime[Any]: ...
+    def runtime(self, hears: Deadline | None) -> Runtime[Any]: ...
 
     def digest(self, value: Any) -> str: ...
 
     def node_name(self) -> str: ...
+
+    def heard_by(self) -> Deadline | None:
+        """Return the deadline of the node that runs this code's graph, where that node is to show progress."""
+        ...
 
     def driving(self) -> frozenset[tuple[int, str | None]]: ...
 
@@ -121,8 +134,15 @@ class Scope:
     owner: Owner
     prefix: str
     questions: tuple[Question, ...] = ()
+    deadline: Deadline | None = None
+    """When it has had its time, if it is limited."""
     _home: tuple[int, object] | None = None
     _counts: dict[tuple[str, ...], int] | None = None
+
+    @property
+    def hears(self) -> Deadline | None:
+        """What is told of progress made here: its own deadline, else that of the node which runs this graph."""
+        return self.owner.heard_by() if self.deadline is None else self.deadline.hears
 
     def enter(self) -> None:
         """Take the calling thread or asyncio task as the one in which the node itself runs."""
@@ -184,19 +204,22 @@ def interrupt(value: Any) -> Any:
 
 def get_config() -> Mapping[str, Any]:
     """Return the config of the running node."""
-    return _scope("get_config").owner.config()
+    scope = _scope("get_config")
+    return scope.owner.config(scope.hears)
 
 
 def get_runtime(context_schema: type[Context] | None = None) -> Runtime[Context]:
     """Return the runtime of the running node."""
-    return _scope("get_runtime").owner.runtime()
+    scope = _scope("get_runtime")
+    return scope.owner.runtime(scope.hears)
 
 
 def get_stream_writer() -> StreamWriter:
     """Return the function that sends to the stream mode "custom"."""
-    return _scope("get_stream_writer").owner.runtime().stream_writer
+    scope = _scope("get_stream_writer")
+    return scope.owner.runtime(scope.hears).stream_writer
 
 
 def get_store() -> Any:
     """Return the item store the graph was compiled with."""
-    return _scope("get_store").owner.runtime().store
+    return _scope("get_store").owner.runtime(None).store

@@ -76,14 +76,7 @@ class Messages:
         """Return a config's callbacks with one more, which shows what models say; as they are, without langchain."""
         if langchain() is None:
             return callbacks
-        handler = _handler_class()(self)
-        if callbacks is None:
-            return [handler]
-        if isinstance(callbacks, list | tuple):
-            return [*callbacks, handler]
-        manager = callbacks.copy()
-        manager.add_handler(handler, inherit=True)
-        return manager
+        return with_handler(callbacks, _handler_class()(self))
 
     def _is_new(self, message: Any) -> bool:
         with self._lock:
@@ -119,6 +112,17 @@ def enter_config(context: Context, config: Mapping[str, Any]) -> None:
         from langchain_core.runnables.config import var_child_runnable_config
 
         context.run(var_child_runnable_config.set, config)  # type: ignore[arg-type]
+
+
+def with_handler(callbacks: Any, handler: Any) -> Any:
+    """Return a config's callbacks, a list or a manager, with one more handler."""
+    if callbacks is None:
+        return [handler]
+    if isinstance(callbacks, list | tuple):
+        return [*callbacks, handler]
+    manager = callbacks.copy()
+    manager.add_handler(handler, inherit=True)
+    return manager
 
 
 @functools.cache

@@ -21,6 +21,7 @@ import ormsgpack
 
 from stepwell.codec import Codec, is_scalar
 from stepwell.errors import CorruptRecordError, StepwellError, UnserializableValueError
+from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING, Send
 from stepwell.plan.tables import Plan
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Question, Returned, Route, Succeeded, Write
@@ -109,9 +110,18 @@ def encode_checkpoint(
     return Encoded(_packb(parts), {**state.values, **reread} if reread else state.values)
 
 
-def _planned(codec: Codec, planned: Planned) -> tuple[str, int | None, bytes | None, float | None]:
+def _planned(codec: Codec, planned: Planned) -> tuple[Any, ...]:
     node, at, arg, timeout = planned
-    return (node, at, None if arg is MISSING else codec.dumps(arg, _arg_path(planned)), timeout)
+    data = None if arg is MISSING else codec.dumps(arg, _arg_path(planned))
+    return (node, at, data, None if timeout is None else _limits(timeout))
+
+
+def _limits(timeout: TimeoutPolicy) -> tuple[Any, ...]:
+    return (timeout.run_timeout, timeout.idle_timeout, timeout.refresh_on)
+
+
+def _timeout(limits: Sequence[Any] | None) -> TimeoutPolicy | None:
+    return None if limits is None else TimeoutPolicy(*limits)
 
 
 def _outcomes(
@@ -165,7 +175,7 @@ def encode_writes(codec: Codec, plan: Plan, node: str, writes: Sequence[Write]) 
 
 
 def encode_routes(codec: Codec, node: str, routes: Sequence[Route]) -> list[Any]:
-    """Return the routes of a node as names and [node, bytes, timeout] sends."""
+    """Return the routes of a node as names and [node, bytes, limits] sends."""
     try:
         return [route if type(route) is str else _route(codec, route) for route in routes]
     except UnserializableValueError as error:
@@ -175,7 +185,8 @@ def encode_routes(codec: Codec, node: str, routes: Sequence[Route]) -> list[Any]
 def _route(codec: Codec, route: Route) -> Any:
     if isinstance(route, str):
         return route
-    return (route.node, codec.dumps(route.arg, f"Send to {route.node}"), route.timeout)
+    limits = None if route.timeout is None else _limits(route.timeout)
+    return (route.node, codec.dumps(route.arg, f"Send to {route.node}"), limits)
 
 
 @contextmanager
@@ -247,8 +258,8 @@ def inline_outcomes(opened: Opened) -> list[tuple[str, int | None, bytes]]:
 
 def decode_next(codec: Codec, planned: Sequence[Any]) -> tuple[Planned, ...]:
     return tuple(
-        Planned(node, index, MISSING if arg is None else codec.loads(arg, f"Send to {node}"), timeout)
-        for node, index, arg, timeout in planned
+        Planned(node, index, MISSING if arg is None else codec.loads(arg, f"Send to {node}"), _timeout(limits))
+        for node, index, arg, limits in planned
     )
 
 
@@ -256,7 +267,7 @@ def decode_routes(codec: Codec, routes: Sequence[Any]) -> tuple[Route, ...]:
     return tuple(
         route
         if isinstance(route, str)
-        else Send(route[0], codec.loads(route[1], f"Send to {route[0]}"), timeout=route[2])
+        else Send(route[0], codec.loads(route[1], f"Send to {route[0]}"), timeout=_timeout(route[2]))
         for route in routes
     )
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from stepwell.errors import InvalidUpdateError, MergeError, StateValidationError
 from stepwell.graph.types import END, MISSING, START, Send
 from stepwell.plan.tables import Plan
-from stepwell.superstep.outcome import Route, Succeeded, Write
+from stepwell.superstep.outcome import Route, Succeeded, Write, check_send
 from stepwell.superstep.state import Planned, State, Task, merge_order, new
 
 Barriers = Mapping[str, frozenset[str]]
@@ -197,7 +197,7 @@ def view(plan: Plan, state: State, writes: Iterable[Write]) -> Mapping[str, Any]
 _BUILT_IN = frozenset({list, dict, set})
 
 
-def branch_targets(node: str, path_map: Mapping[Any, str] | None, result: Any, known: Iterable[str]) -> list[Route]:
+def branch_targets(plan: Plan, node: str, path_map: Mapping[Any, str] | None, result: Any) -> list[Route]:
     """Return where a router's result leads; anything that is no destination is an InvalidUpdateError."""
     results = list(result) if isinstance(result, list | tuple) else [result]
     targets: list[Route] = []
@@ -208,10 +208,12 @@ def branch_targets(node: str, path_map: Mapping[Any, str] | None, result: Any, k
             raise InvalidUpdateError("Cannot send a packet to the END node", reason="Send(END)", node=node)
         if name == END:
             continue
-        if name not in known:
+        if name not in plan.nodes:
             raise InvalidUpdateError(
                 f"The router of {node!r} names {name!r}, which is not a node", node=node, target=name
             )
+        if isinstance(target, Send):
+            check_send(plan, target)
         targets.append(target)
     return targets
 

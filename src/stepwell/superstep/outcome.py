@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from stepwell.errors import InvalidUpdateError, ParentCommand
+from stepwell.graph.policies import idle_needs_async
 from stepwell.graph.types import END, Command, Send
 from stepwell.graph.updates import items_of
 from stepwell.ids import structural_hash
@@ -152,6 +153,14 @@ def goto_of(command: Command[Any]) -> list[Route]:
     return [target if isinstance(target, Send) else str(target) for target in targets]
 
 
+def check_send(plan: Plan, send: Send) -> None:
+    """Raise InvalidUpdateError where a send's idle timeout could not be kept."""
+    idle = send.timeout is not None and send.timeout.idle_timeout is not None
+    if idle and plan.nodes[send.node].callee.as_async() is None:
+        text = f"Cannot send to {send.node!r} with an idle_timeout. {idle_needs_async(send.node)}"
+        raise InvalidUpdateError(text, reason="idle timeout of a sync node", target=send.node)
+
+
 def check_jumps(plan: Plan, who: str, jumps: Iterable[Route]) -> None:
     """Raise InvalidUpdateError where a jump leads to no node."""
     for jump in jumps:
@@ -162,6 +171,8 @@ def check_jumps(plan: Plan, who: str, jumps: Iterable[Route]) -> None:
             raise InvalidUpdateError(
                 f"{who} jumps to {name!r}, which is not a node", reason="unknown node", target=name
             )
+        if isinstance(jump, Send):
+            check_send(plan, jump)
 
 
 def _with_ids(plan: Plan, writes: Sequence[Write], task_id: Callable[[], str]) -> tuple[Write, ...]:

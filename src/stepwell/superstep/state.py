@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING
 from stepwell.ids import TaskIds, structural_hash
 from stepwell.superstep.outcome import Outcome
@@ -25,7 +26,7 @@ class Planned(NamedTuple):
     at: int | None = None
     """Position among the sends; None for a pull."""
     arg: Any = MISSING
-    timeout: float | None = None
+    timeout: TimeoutPolicy | None = None
 
 
 class State(NamedTuple):

@@ -128,7 +128,7 @@ class Runs:
             return Interrupted((asked.question,), kept)
         except ScheduledFailure as error:
             return Failed(repr(error), error, kept)
-        return Succeeded(kept.writes, (*kept.routes, *branch_targets(task.node, None, chosen, self.plan.nodes)))
+        return Succeeded(kept.writes, (*kept.routes, *branch_targets(self.plan, task.node, None, chosen)))
 
     def _ask(self, base: Base, task: Task, prefix: str) -> Callable[[Any], Any]:
         asked: list[Any] = []
