@@ -12,7 +12,7 @@ import os
 from types import TracebackType
 from typing import Self
 
-from stepwell.errors import UnsupportedStorageError
+from stepwell.errors import InvalidConfigError, UnsupportedStorageError
 from stepwell.events import LoggedEvent
 from stepwell.runtime.config import thread_id_of
 from stepwell.runtime.origins import origin_of
@@ -23,6 +23,8 @@ from stepwell.stores.sqlite.saver import SqliteStore
 from stepwell.superstep.origin import Origin
 
 MEMORY = ":memory:"
+LEAST_BYTES = 1 << 18
+"""What an in-memory saver may be held to: its empty tables take some of it."""
 
 
 class SqliteSaver(ReadingSaver):
@@ -133,10 +135,16 @@ class SqliteSaver(ReadingSaver):
 
 
 class InMemorySaver(SqliteSaver):
-    """The same store on ":memory:": everything but the disk. What it holds ends with the process."""
+    """The same store on ":memory:": everything but the disk. What it holds ends with the process.
 
-    def __init__(self, *, on_unknown_type: OnUnknownType = "raise") -> None:
-        super().__init__(MEMORY, on_unknown_type=on_unknown_type)
+    It grows with every run on it, and nothing is dropped by itself: `delete_thread` makes room. With `max_bytes` a run
+    for whose writes there is none fails with StoreError, and its thread stays as it was.
+    """
+
+    def __init__(self, *, max_bytes: int | None = None, on_unknown_type: OnUnknownType = "raise") -> None:
+        if max_bytes is not None and max_bytes < LEAST_BYTES:
+            raise InvalidConfigError(reason=f"max_bytes is at least {LEAST_BYTES}, not {max_bytes}", key="max_bytes")
+        ReadingSaver.__init__(self, SqliteStore(MEMORY, max_bytes=max_bytes), on_unknown_type)
 
 
 AsyncSqliteSaver = SqliteSaver

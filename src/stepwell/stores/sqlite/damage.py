@@ -60,7 +60,8 @@ def _told(error: apsw.Error | UnicodeDecodeError, thread_id: str) -> StoreError:
         return damaged(error, "the database file", thread_id)
     unchanged = _UNCHANGED.format(thread_id=thread_id)
     if isinstance(error, apsw.FullError):
-        return StoreError(f"The disk is full. {unchanged} Free space, then go on.", thread_id=thread_id)
+        full = f"The disk is full, or the saver's max_bytes. {unchanged} Free space or delete threads, then go on."
+        return StoreError(full, thread_id=thread_id)
     if isinstance(error, apsw.BusyError):
         return StoreError(f"Another process kept the database locked. {unchanged} Try again.", thread_id=thread_id)
     if isinstance(error, apsw.ConstraintError):

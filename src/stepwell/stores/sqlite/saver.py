@@ -28,6 +28,7 @@ class SqliteStore:
     """Threads in one SQLite file, or in memory with the path ":memory:".
 
     `synchronous="normal"` is faster and loses the last commits when the machine loses power; "full" loses none.
+    `max_bytes` bounds what is kept in memory: a write for which there is no room fails as on a full disk.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class SqliteStore:
         synchronous: str = "full",
         clock: Clock | None = None,
         vfs: str | None = None,
+        max_bytes: int | None = None,
     ) -> None:
         if synchronous not in SYNCHRONOUS:
             raise UnsupportedStorageError(f"synchronous must be one of {SYNCHRONOUS}, not {synchronous!r}.")
@@ -45,6 +47,8 @@ class SqliteStore:
         self.counts = Counts()
         self._clock = clock or SystemClock()
         self._writer = Writer(self.path, synchronous, self._clock, self.counts, vfs)
+        if max_bytes is not None:
+            self._writer.transactions.limit(max_bytes)
         self._snapshots = FileSnapshots(self.path, vfs) if self.blocking else MemorySnapshots(self._writer)
         self._shapes: set[str] = set()
         """Fingerprints whose shape is known to be in the database."""

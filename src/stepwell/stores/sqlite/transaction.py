@@ -51,6 +51,11 @@ class Transactions:
         self._full: bool | None = True
         self._writes = Writes(cursor, self._clock, self._counts)
 
+    def limit(self, max_bytes: int) -> None:
+        """Have SQLite refuse, as on a full disk, what would make the database larger than this."""
+        assert self.connection is not None
+        self.connection.pragma("max_page_count", max(1, max_bytes // self.connection.pragma("page_size")))
+
     def close(self) -> None:
         """Close the connection. The last one to close a file folds its log into it."""
         if self.connection is not None:
