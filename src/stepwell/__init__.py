@@ -118,8 +118,12 @@ if TYPE_CHECKING:
         Cost as Cost,
         GraphExecution as GraphExecution,
     )
-    from stepwell.runtime.lineages import (
+    from stepwell.runtime.reading.lineages import (
         Lineage as Lineage,
+    )
+    from stepwell.runtime.reading.snapshot import (
+        PregelTask as PregelTask,
+        StateSnapshot as StateSnapshot,
     )
     from stepwell.runtime.scope import (
         ExecutionInfo as ExecutionInfo,
@@ -133,11 +137,7 @@ if TYPE_CHECKING:
         get_stream_writer as get_stream_writer,
         interrupt as interrupt,
     )
-    from stepwell.runtime.snapshot import (
-        PregelTask as PregelTask,
-        StateSnapshot as StateSnapshot,
-    )
-    from stepwell.runtime.stream_parts import (
+    from stepwell.runtime.stream.parts import (
         All as All,
         CheckpointPayload as CheckpointPayload,
         CheckpointStreamPart as CheckpointStreamPart,
@@ -211,8 +211,8 @@ _HOMES = {
         "get_stream_writer",
         "interrupt",
     ),
-    "stepwell.runtime.snapshot": ("PregelTask", "StateSnapshot"),
-    "stepwell.runtime.stream_parts": (
+    "stepwell.runtime.reading.snapshot": ("PregelTask", "StateSnapshot"),
+    "stepwell.runtime.stream.parts": (
         "All",
         "CheckpointPayload",
         "CheckpointStreamPart",
@@ -241,7 +241,7 @@ _HOMES = {
         "RawChannel",
         "RawCheckpoint",
     ),
-    "stepwell.runtime.lineages": ("Lineage",),
+    "stepwell.runtime.reading.lineages": ("Lineage",),
     "stepwell.savers.runs": ("RunPage", "RunRecord"),
     "stepwell.savers.sqlite": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
     "stepwell.engine": ("CompiledGraph",),

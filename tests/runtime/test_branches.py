@@ -149,8 +149,8 @@ class Descending:
 @pytest.fixture
 def backwards(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give every graph a clock that steps back and ids that sort the other way round."""
-    monkeypatch.setattr("stepwell.engine_wiring._CLOCK", Backwards())
-    monkeypatch.setattr("stepwell.engine_wiring._IDS", Descending())
+    monkeypatch.setattr("stepwell.engine.wiring._CLOCK", Backwards())
+    monkeypatch.setattr("stepwell.engine.wiring._IDS", Descending())
     yield
 
 

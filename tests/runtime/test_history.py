@@ -225,7 +225,7 @@ def test_where_a_line_leaves_a_lineage_the_results_stay_those_of_that_lineage(br
 
 def test_D10_ids_and_times_say_nothing_about_order(saver: SqliteSaver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Checkpoint ids that sort backwards, all made in one moment: latest and history go by seq, on every backend."""
-    from stepwell import engine_wiring
+    from stepwell.engine import wiring as engine_wiring
 
     class Backwards:
         left = 1000
@@ -254,7 +254,7 @@ def test_D11_a_clock_that_steps_back_makes_nothing_older_the_latest(
     saver: SqliteSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each checkpoint is made five seconds before the one it follows; the last is the latest all the same."""
-    from stepwell import engine_wiring
+    from stepwell.engine import wiring as engine_wiring
 
     class SteppingBack(type(engine_wiring._CLOCK)):  # type: ignore[misc]
         at = 2_000_000_000_000_000

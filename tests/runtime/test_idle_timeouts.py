@@ -43,7 +43,7 @@ Signal = Callable[[Runtime[Any], RunnableConfig], Awaitable[None]]
 def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """Return the clock that runs go by."""
     made = FakeClock()
-    monkeypatch.setattr("stepwell.engine_wiring._CLOCK", made)
+    monkeypatch.setattr("stepwell.engine.wiring._CLOCK", made)
     return made
 
 

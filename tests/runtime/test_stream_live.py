@@ -237,7 +237,7 @@ class WatchedClock(FakeClock):
 def clock(monkeypatch: pytest.MonkeyPatch) -> WatchedClock:
     """Return the clock that runs go by."""
     made = WatchedClock()
-    monkeypatch.setattr("stepwell.engine_wiring._CLOCK", made)
+    monkeypatch.setattr("stepwell.engine.wiring._CLOCK", made)
     return made
 
 

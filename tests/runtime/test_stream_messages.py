@@ -270,7 +270,7 @@ def with_langchain(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """Run with langchain-core and, as far as the engine can tell, without."""
     if not request.param:
         monkeypatch.setattr(message_shapes, "langchain", lambda: None)
-        monkeypatch.setattr("stepwell.runtime.stream_messages.langchain", lambda: None)
+        monkeypatch.setattr("stepwell.runtime.stream.messages.langchain", lambda: None)
     return bool(request.param)
 
 

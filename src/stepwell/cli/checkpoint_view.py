@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stepwell.cli.rendering import Renderer
-from stepwell.runtime.snapshot import PregelTask, StateSnapshot
+from stepwell.runtime.reading.snapshot import PregelTask, StateSnapshot
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from stepwell.runtime.async_calls import follow, start
 from stepwell.runtime.ports import done, on_thread, pool
 from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Mail, Perform, Raised, Settle, Sleep, Started, Write
-from stepwell.runtime.stream import Halted
+from stepwell.runtime.stream.consumer import Halted
 from stepwell.runtime.sync_driver import SyncPort, halt
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from stepwell.runtime.scope import (
     server_of,
     unheard,
 )
-from stepwell.runtime.stream_messages import enter_config
+from stepwell.runtime.stream.messages import enter_config
 from stepwell.superstep.begin import start_outcome
 from stepwell.superstep.merge import branch_targets, view
 from stepwell.superstep.outcome import (

@@ -30,7 +30,7 @@ from stepwell.runtime.admission import admit
 from stepwell.runtime.execute import execute
 from stepwell.runtime.requests import Blocking, Sleep
 from stepwell.runtime.run import Run
-from stepwell.runtime.stream_start import show_beginning
+from stepwell.runtime.stream.beginning import show_beginning
 from stepwell.superstep import lifecycle
 from stepwell.superstep.decide import Decision, RunTasks, Stop, Wait, decide, ending, first_failure, open_questions
 from stepwell.superstep.merge import merge

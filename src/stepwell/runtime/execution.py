@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 from stepwell.errors import RunError
 from stepwell.graph.types import Interrupt
 from stepwell.runtime.drive import Ending, drive_to_ending
-from stepwell.runtime.edit import address
+from stepwell.runtime.editing.edit import address
 from stepwell.runtime.run import Run
-from stepwell.runtime.stream_payloads import as_interrupt, typed_output, visible_values
+from stepwell.runtime.stream.payloads import as_interrupt, typed_output, visible_values
 from stepwell.store import Counts
 from stepwell.superstep import lifecycle
 

@@ -15,7 +15,7 @@ from stepwell.errors import AnswerNotUsedWarning, EmptyInputError, NothingToRetr
 from stepwell.graph.types import MISSING, Command
 from stepwell.plan.tables import Plan
 from stepwell.runtime.answers import answer_base, command_base, fork_base, open_lineage, recorded_positions
-from stepwell.runtime.discarding import base_without
+from stepwell.runtime.editing.discarding import base_without
 from stepwell.runtime.ledger import Draft
 from stepwell.runtime.loading import Loaded
 from stepwell.runtime.run import Request, Run

@@ -13,7 +13,7 @@ from typing import Any
 
 from stepwell.graph.message_shapes import langchain
 from stepwell.runtime.deadlines import Deadline
-from stepwell.runtime.stream_messages import with_handler
+from stepwell.runtime.stream.messages import with_handler
 
 
 def heard(hears: Deadline, write: Callable[..., None]) -> Callable[..., None]:

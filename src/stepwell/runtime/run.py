@@ -15,7 +15,7 @@ from stepwell.plan.tables import Plan
 from stepwell.runtime import progress
 from stepwell.runtime.config import RunConfig
 from stepwell.runtime.scope import current
-from stepwell.runtime.stream_payloads import triggers_of
+from stepwell.runtime.stream.payloads import triggers_of
 from stepwell.runtime.telling import Audience, Teller
 from stepwell.store import Counts, Store
 from stepwell.superstep.decide import Rules
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.deadlines import Deadline
     from stepwell.runtime.ledger import Ledger
     from stepwell.runtime.ports import Port
-    from stepwell.runtime.stream import Stream
+    from stepwell.runtime.stream.consumer import Stream
 
 DURABILITIES = ("sync", "async", "exit")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from stepwell.runtime.async_calls import run_on_background_loop, start_on_background_loop
 from stepwell.runtime.ports import on_thread
 from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Mail, Perform, Settle, Sleep, Write
-from stepwell.runtime.stream import Halted
+from stepwell.runtime.stream.consumer import Halted
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import Call

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from stepwell import points
 from stepwell.errors import CorruptRecordError, InvalidConfigError, ThreadExistsError, UnknownThreadError
 from stepwell.ids import TaskIds, structural_hash
-from stepwell.runtime.origins import origin_record
+from stepwell.runtime.editing.origins import origin_record
 from stepwell.store import (
     NO_DIGEST,
     CheckpointRow,

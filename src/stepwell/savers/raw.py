@@ -13,8 +13,8 @@ from typing import Any
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError, UnknownCheckpointError, UnknownThreadError
 from stepwell.runtime.config import RunConfig
-from stepwell.runtime.snapshot import config_at
-from stepwell.runtime.unreadable import LenientCodec, Unreadable
+from stepwell.runtime.reading.snapshot import config_at
+from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
 from stepwell.store import RawCheckpointRow, Reader, Store
 from stepwell.superstep import body as layout
 

@@ -14,7 +14,7 @@ from stepwell.codec.raw_value import RawValue
 from stepwell.errors import InvalidConfigError, ReadOnlySaverError
 from stepwell.graph.types import Command, Interrupt, Overwrite, Send
 from stepwell.runtime.config import RunConfig, parse_config, thread_id_of
-from stepwell.runtime.paging import AsyncPaged, Paged
+from stepwell.runtime.reading.paging import AsyncPaged, Paged
 from stepwell.savers.raw import RawCheckpoint, read_raw
 from stepwell.savers.runs import ThreadId
 from stepwell.savers.threads import Statuses, ThreadSummary, list_threads

@@ -15,7 +15,7 @@ from typing import Self
 from stepwell.errors import InvalidConfigError, UnsupportedStorageError
 from stepwell.events import LoggedEvent
 from stepwell.runtime.config import thread_id_of
-from stepwell.runtime.origins import origin_of
+from stepwell.runtime.editing.origins import origin_of
 from stepwell.savers.copying import copy_thread
 from stepwell.savers.reading import OnUnknownType, ReadingSaver
 from stepwell.savers.runs import RunPage, RunRecord, ThreadId, read_events, read_run, read_runs

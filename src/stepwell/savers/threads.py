@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from stepwell.errors import CorruptRecordError, InvalidConfigError
-from stepwell.runtime.paging import Paged
+from stepwell.runtime.reading.paging import Paged
 from stepwell.savers.runs import CRASHED
 from stepwell.store import Reader, Store, ThreadRow, ThreadsQuery
 from stepwell.superstep import lifecycle

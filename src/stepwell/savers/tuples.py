@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypedDict
 from stepwell.codec import Codec
 from stepwell.ids import TaskIds
 from stepwell.runtime.config import RunConfig
-from stepwell.runtime.history import Walk
 from stepwell.runtime.loading import row_name
-from stepwell.runtime.page import Page
-from stepwell.runtime.paging import Paged
-from stepwell.runtime.snapshot import config_at, config_of, created_at_of, metadata_of
-from stepwell.runtime.stream_payloads import as_interrupt
+from stepwell.runtime.reading.history import Walk
+from stepwell.runtime.reading.page import Page
+from stepwell.runtime.reading.paging import Paged
+from stepwell.runtime.reading.snapshot import config_at, config_of, created_at_of, metadata_of
+from stepwell.runtime.stream.payloads import as_interrupt
 from stepwell.savers.threads import cursor_of, list_threads
 from stepwell.store import CheckpointRow, RecordRow, Store
 from stepwell.superstep import body as layout, lifecycle

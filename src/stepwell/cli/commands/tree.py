@@ -13,7 +13,7 @@ from stepwell.cli.database import reading, thread_row
 from stepwell.cli.screen import write_json, write_table
 from stepwell.cli.settings import Settings, global_options
 from stepwell.cli.stored import place_of
-from stepwell.runtime.lineages import Lineage, read_lineages
+from stepwell.runtime.reading.lineages import Lineage, read_lineages
 from stepwell.store import Reader
 
 

@@ -16,8 +16,8 @@ from stepwell.codec import Codec
 from stepwell.graph.types import START, Interrupt
 from stepwell.plan.tables import Plan
 from stepwell.runtime.loading import Loaded, asked_questions
-from stepwell.runtime.page import Page
-from stepwell.runtime.stream_payloads import as_interrupt, state_of, visible_values
+from stepwell.runtime.reading.page import Page
+from stepwell.runtime.stream.payloads import as_interrupt, state_of, visible_values
 from stepwell.store import CheckpointRow
 from stepwell.superstep.decide import open_questions
 from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded, summary

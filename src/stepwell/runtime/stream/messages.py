@@ -21,7 +21,7 @@ from stepwell.superstep.outcome import Write
 if TYPE_CHECKING:
     from stepwell.runtime.calls import TaskRun
     from stepwell.runtime.scope import MessageWriter
-    from stepwell.runtime.stream import Stream
+    from stepwell.runtime.stream.consumer import Stream
 
 NOT_STREAMED = "nostream"
 """The tag that keeps a model's tokens out of the stream."""

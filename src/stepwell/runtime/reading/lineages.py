@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stepwell.runtime.snapshot import config_at
+from stepwell.runtime.reading.snapshot import config_at
 from stepwell.store import Reader
 
 

@@ -18,10 +18,10 @@ from stepwell.clock import Clock
 from stepwell.errors import InvalidConfigError, StreamClosedError
 from stepwell.graph.types import START
 from stepwell.plan.tables import Plan
-from stepwell.runtime import stream_payloads as payloads
 from stepwell.runtime.scope import MessageWriter, StreamWriter, ignore
-from stepwell.runtime.stream_messages import Messages
-from stepwell.runtime.stream_parts import CheckpointPayload, StreamMode
+from stepwell.runtime.stream import payloads as payloads
+from stepwell.runtime.stream.messages import Messages
+from stepwell.runtime.stream.parts import CheckpointPayload, StreamMode
 from stepwell.superstep.outcome import Question, Succeeded
 from stepwell.superstep.state import Base, Task
 

@@ -13,9 +13,9 @@ from stepwell.codec import Codec
 from stepwell.errors import InvalidConfigError, UnknownCheckpointError
 from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig
-from stepwell.runtime.page import Page
-from stepwell.runtime.paging import Paged, checked_limit
-from stepwell.runtime.snapshot import StateSnapshot, before_input, complete, config_of, snapshot_of
+from stepwell.runtime.reading.page import Page
+from stepwell.runtime.reading.paging import Paged, checked_limit
+from stepwell.runtime.reading.snapshot import StateSnapshot, before_input, complete, config_of, snapshot_of
 from stepwell.store import CheckpointRow, HistoryQuery, Reader, Store
 
 Line = int | Literal["current"]

@@ -16,7 +16,7 @@ from stepwell.graph.types import MISSING
 from stepwell.plan.tables import Plan
 from stepwell.runtime.changes import Stored, as_of_today
 from stepwell.runtime.loading import Loaded, assemble, row_name
-from stepwell.runtime.unreadable import LenientCodec
+from stepwell.runtime.reading.unreadable import LenientCodec
 from stepwell.store import CheckpointRow, Reader, RecordRow
 from stepwell.superstep import body as layout
 from stepwell.superstep.begin import initial_values

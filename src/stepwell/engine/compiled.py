@@ -1,7 +1,7 @@
 """`CompiledGraph`: the public object, and the one place where layers are wired together.
 
-Here are the ways to run a graph; `engine_reading.py` reads its threads, `engine_editing.py` edits them,
-`engine_shape.py` tells what it looks like, and all of them stand on `engine_wiring.py`.
+Here are the ways to run a graph; `engine/reading.py` reads its threads, `engine/editing.py` edits them,
+`engine/shape.py` tells what it looks like, and all of them stand on `engine/wiring.py`.
 
 Every method pair (`invoke`/`ainvoke`, ...) makes the same coroutine and hands it to one of the two drivers. What a run
 does is the runtime's; nothing is decided here.
@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, Unpack
 
-from stepwell.engine_editing import Editing
-from stepwell.engine_reading import Reading
-from stepwell.engine_shape import Shape
-from stepwell.engine_wiring import (
+from stepwell.engine.editing import Editing
+from stepwell.engine.reading import Reading
+from stepwell.engine.shape import Shape
+from stepwell.engine.wiring import (
     Config,
     Modes,
     RunOptions,
@@ -33,9 +33,9 @@ from stepwell.runtime.context import coerce_context
 from stepwell.runtime.drive import Ending, drive
 from stepwell.runtime.execution import GraphExecution, execution
 from stepwell.runtime.run import Request, Run
-from stepwell.runtime.stream import Stream, check_keys
-from stepwell.runtime.stream_parts import GraphOutput
-from stepwell.runtime.stream_payloads import as_interrupt, interrupted, output_of, typed_output, visible_values
+from stepwell.runtime.stream.consumer import Stream, check_keys
+from stepwell.runtime.stream.parts import GraphOutput
+from stepwell.runtime.stream.payloads import as_interrupt, interrupted, output_of, typed_output, visible_values
 from stepwell.runtime.sync_driver import drive_sync, stream_sync
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from stepwell.graph.types import START
-from stepwell.runtime.history import read_state
+from stepwell.runtime.reading.history import read_state
+from stepwell.runtime.reading.snapshot import StateSnapshot, config_of
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.run import Run
-from stepwell.runtime.snapshot import StateSnapshot, config_of
-from stepwell.runtime.stream import Stream
-from stepwell.runtime.stream_parts import CheckpointPayload
-from stepwell.runtime.stream_payloads import fresh_checkpoint, stored_checkpoint
+from stepwell.runtime.stream.consumer import Stream
+from stepwell.runtime.stream.parts import CheckpointPayload
+from stepwell.runtime.stream.payloads import fresh_checkpoint, stored_checkpoint
 from stepwell.store import Reader
 from stepwell.superstep.outcome import Succeeded
 from stepwell.superstep.state import Base, Identity

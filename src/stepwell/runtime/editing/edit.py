@@ -23,15 +23,15 @@ from stepwell.ids import structural_hash
 from stepwell.runtime.admission import ATTEMPTS
 from stepwell.runtime.answers import bring, open_lineage
 from stepwell.runtime.changes import replaced_by_edit
+from stepwell.runtime.editing.origins import origin_record
+from stepwell.runtime.editing.standing import Edit, Spot, Standing, stand
 from stepwell.runtime.execute import execute
 from stepwell.runtime.ledger import Draft
 from stepwell.runtime.loading import superseded
 from stepwell.runtime.opening import stage_input, validated_input
-from stepwell.runtime.origins import origin_record
+from stepwell.runtime.reading.unreadable import comparable, require_readable
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.run import Run
-from stepwell.runtime.standing import Edit, Spot, Standing, stand
-from stepwell.runtime.unreadable import comparable, require_readable
 from stepwell.store import Claim, ShapeRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import count, initial_values, start_outcome

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stepwell.engine_wiring import Config, Wired
+from stepwell.engine.wiring import Config, Wired
 from stepwell.runtime.config import parse_config
-from stepwell.runtime.history import Line, history, read_state
-from stepwell.runtime.lineages import Lineage, read_lineages
-from stepwell.runtime.paging import AsyncPaged, Paged
-from stepwell.runtime.snapshot import StateSnapshot, empty_snapshot
+from stepwell.runtime.reading.history import Line, history, read_state
+from stepwell.runtime.reading.lineages import Lineage, read_lineages
+from stepwell.runtime.reading.paging import AsyncPaged, Paged
+from stepwell.runtime.reading.snapshot import StateSnapshot, empty_snapshot
 
 
 class Reading(Wired):

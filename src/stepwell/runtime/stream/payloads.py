@@ -11,7 +11,7 @@ from typing_extensions import is_typeddict
 from stepwell.errors import InvalidUpdateError, MergeError
 from stepwell.graph.types import ROOT, START, Interrupt
 from stepwell.plan.tables import Plan
-from stepwell.runtime.stream_parts import (
+from stepwell.runtime.stream.parts import (
     CheckpointPayload,
     CheckpointTask,
     DebugPayload,
@@ -24,8 +24,8 @@ from stepwell.superstep.state import Base, Identity, Task, merge_order
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import TaskRun
+    from stepwell.runtime.reading.snapshot import PregelTask, StateSnapshot
     from stepwell.runtime.run import Run
-    from stepwell.runtime.snapshot import PregelTask, StateSnapshot
 
 Keys = str | Sequence[str] | None
 

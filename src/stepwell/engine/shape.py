@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from stepwell.engine_wiring import Config, Wired
+from stepwell.engine.wiring import Config, Wired
 from stepwell.graph.json_schema import class_schema, json_schema
 
 if TYPE_CHECKING:

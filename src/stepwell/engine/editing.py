@@ -1,16 +1,16 @@
-"""`CompiledGraph`: edits and forks of a thread. What they mean is `runtime/edit.py`'s."""
+"""`CompiledGraph`: edits and forks of a thread. What they mean is `runtime/editing/edit.py`'s."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from stepwell.engine_wiring import Config, Wired, async_port, sync_port
+from stepwell.engine.wiring import Config, Wired, async_port, sync_port
 from stepwell.graph.types import StateUpdate
 from stepwell.runtime.config import thread_id_of
-from stepwell.runtime.edit import edit
+from stepwell.runtime.editing.edit import edit
+from stepwell.runtime.editing.standing import Edit
 from stepwell.runtime.run import Request, Run
-from stepwell.runtime.standing import Edit
 from stepwell.runtime.sync_driver import drive_sync
 
 

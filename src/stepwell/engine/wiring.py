@@ -1,7 +1,7 @@
 """What every part of `CompiledGraph` stands on: its surroundings, the checks of a call, and the two drivers.
 
-The parts are cut by subject: this, `engine_reading.py`, `engine_editing.py`, `engine_shape.py`, and running, in
-`engine.py`. No part is used alone.
+The parts are cut by subject: this, `engine/reading.py`, `engine/editing.py`, `engine/shape.py`, and running, in
+`engine/compiled.py`. No part is used alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stepwell.ids import TimeOrderedIds
 from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig, parse_config
 from stepwell.runtime.run import DURABILITIES, Request, Run
-from stepwell.runtime.stream import Stream, wish_of
+from stepwell.runtime.stream.consumer import Stream, wish_of
 from stepwell.runtime.sync_driver import SyncPort
 from stepwell.runtime.telling import audience
 from stepwell.store import Store

@@ -15,8 +15,8 @@ from stepwell.runtime.answers import recorded_positions, records_on
 from stepwell.runtime.changes import in_the_way
 from stepwell.runtime.ledger import Ledger
 from stepwell.runtime.loading import Loaded, check_input_kept, load
+from stepwell.runtime.reading.unreadable import LenientCodec
 from stepwell.runtime.run import Run
-from stepwell.runtime.unreadable import LenientCodec
 from stepwell.store import NO_DIGEST, CheckpointRow, Reader, RunRow, ThreadRow
 from stepwell.superstep.begin import empty_state
 from stepwell.superstep.carry import Record
