@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import operator
 import os
@@ -18,6 +19,7 @@ from stepwell import (
     START,
     Command,
     InMemorySaver,
+    NodeCancelledError,
     PendingWorkError,
     Runtime,
     SqliteSaver,
@@ -343,3 +345,56 @@ async def test_a_node_that_raises_GeneratorExit_frees_its_thread(saver: SqliteSa
         await graph.ainvoke({}, THREAD, durability=any_durability)
     healed = True
     assert await graph.ainvoke(None, THREAD) == {"log": ["a"]}
+
+
+async def test_a_timeout_inside_a_node_is_no_cancellation_of_its_run(saver: SqliteSaver) -> None:
+    async def a(state: Log) -> Log:
+        try:
+            async with asyncio.timeout(0):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return {"log": ["timed out"]}
+        return {}
+
+    graph = chain(a).compile(checkpointer=saver)
+    assert await graph.ainvoke({}, THREAD) == {"log": ["timed out"]}
+
+
+async def test_a_node_that_gives_up_inside_a_cancelled_task_fails_and_is_no_cancellation(saver: SqliteSaver) -> None:
+    """The caller winds up after a cancellation of its own: what it runs meanwhile is not cancelled by that."""
+
+    async def a(state: Log) -> Log:
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+    graph = chain(a).compile(checkpointer=saver)
+
+    async def caller() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            with pytest.raises(NodeCancelledError):
+                await graph.ainvoke({}, THREAD)
+
+    calling = asyncio.create_task(caller())
+    await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert "NodeCancelledError" in str(graph.get_state(THREAD).tasks[0].error)
+
+
+async def test_a_lone_node_that_swallows_a_cancellation_keeps_it_from_its_run(saver: SqliteSaver) -> None:
+    """It runs in the caller's own task, as any coroutine that is awaited: there is no telling who was meant."""
+    reached = asyncio.Event()
+
+    async def a(state: Log) -> Log:
+        reached.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return {"log": ["a"]}
+
+    running = asyncio.create_task(chain(a).compile(checkpointer=saver).ainvoke({}, THREAD))
+    await reached.wait()
+    running.cancel()
+    assert await running == {"log": ["a"]}

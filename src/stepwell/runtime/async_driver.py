@@ -201,11 +201,12 @@ class AsyncPort:
             return await self._perform_on_thread(call)
         result = start(call) if started is None else started
         if type(result) is Started:
+            me = asyncio.current_task()
+            before = me.cancelling() if me is not None else 0  # more than none in a task that winds up after its own
             try:
                 result = await follow(result)
             except asyncio.CancelledError as error:
-                me = asyncio.current_task()
-                if me is not None and me.cancelling():
+                if me is not None and me.cancelling() > before:
                     raise
                 result = Raised(error)
             except BaseException as error:
