@@ -42,6 +42,7 @@ def versus(
     warm_up: dict[str, Any] | None = None,
     unit: str = "step",
     rounds: int = 5,
+    repeats: int = 5,
     **call: Any,
 ) -> Row:
     """Make the row of LangGraph over Stepwell: how many times faster Stepwell is."""
@@ -50,7 +51,9 @@ def versus(
         return Side(label, count, lambda: ready(engine(), build, saver, api, input, warm_up or input, call))
 
     goal = None if target is None else Target("at least", target)
-    return Row(name, side(langgraph, "LangGraph"), side(stepwell, "Stepwell"), unit, goal, rounds=rounds)
+    return Row(
+        name, side(langgraph, "LangGraph"), side(stepwell, "Stepwell"), unit, goal, rounds=rounds, repeats=repeats
+    )
 
 
 def ready(
@@ -73,8 +76,7 @@ def _ready_sync(
     with saver(engine)() as opened:
         graph = build(engine).compile(checkpointer=opened)
         graph.invoke(warm_up, fresh_config(), **call)
-        config = fresh_config()
-        yield lambda: graph.invoke(input, config, **call)
+        yield lambda: graph.invoke(input, fresh_config(), **call)
 
 
 @contextmanager
@@ -84,5 +86,4 @@ def _ready_async(
     with asyncio.Runner() as runner, saver(engine)() as opened:
         graph = build(engine).compile(checkpointer=opened)
         runner.run(graph.ainvoke(warm_up, fresh_config(), **call))
-        config = fresh_config()
-        yield lambda: runner.run(graph.ainvoke(input, config, **call))
+        yield lambda: runner.run(graph.ainvoke(input, fresh_config(), **call))

@@ -76,6 +76,8 @@ class Row:
     target: Target | None = None
     meter: Meter = field(default=seconds)
     rounds: int = 5
+    repeats: int = 1
+    """How often a round may measure, where each time costs the same: the first finds the caches cold."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def measure(row: Row) -> Measured:
     for name, side in _turns(row):
         with side.open() as run:
             gc.collect()
-            costs[name].append(row.meter(run) / side.count)
+            costs[name] += [row.meter(run) / side.count for _ in range(row.repeats)]
     return Measured(row, min(costs["over"]), min(costs["under"]))
 
 
