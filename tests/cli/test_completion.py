@@ -1,7 +1,6 @@
 """`stepwell completion`: the script a shell loads, and what it is given when it asks."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -74,7 +73,6 @@ def test_the_script_names_the_program_and_the_variable(call: Call, answer: Answe
     assert call("completion", "csh", status=2).stderr.startswith("error[usage_error]: ")
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash on this machine")
 def test_bash_takes_the_script(threads: None, call: Call, folder: Path) -> None:
     (folder / "bin").mkdir()
     program = folder / "bin" / "stepwell"

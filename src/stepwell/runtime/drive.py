@@ -83,9 +83,7 @@ async def _superstep_after_superstep(run: Run) -> Ending:
             points.reach(points.MERGED)
             decision = decide(following, run.rules)
             if run.store is not None:
-                if (rest := _commit(run, following, decision)) is not None:
-                    await rest
-                points.reach(points.COMMITTED)
+                await _commit(run, following, decision)
             if run.stream is not None or run.tell is not None:
                 _publish(run, following, merged.changed)
         return _ended(run, run.base, decision)
