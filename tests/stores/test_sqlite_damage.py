@@ -184,7 +184,7 @@ def damaged(small: bytes, path: Path, at: int, bit: int = 0) -> Path:
 
 
 def test_a_schema_that_cannot_be_read_is_corrupt(small: bytes, tmp_path: Path) -> None:
-    path = damaged(small, tmp_path / "threads.db", small.index(b"CREATE TABLE records") + 3)
+    path = damaged(small, tmp_path / "threads.db", small.rindex(b"CREATE TABLE records") + 3)
     with pytest.raises(CorruptRecordError, match=r"threads\.db' is damaged: .* Restore it from a backup\.") as caught:
         SqliteStore(path)
     assert isinstance(caught.value.__cause__, apsw.Error)
@@ -192,7 +192,7 @@ def test_a_schema_that_cannot_be_read_is_corrupt(small: bytes, tmp_path: Path) -
 
 
 def test_a_schema_with_another_column_is_a_fault(small: bytes, tmp_path: Path) -> None:
-    store = SqliteStore(damaged(small, tmp_path / "threads.db", small.index(b"holder ")))
+    store = SqliteStore(damaged(small, tmp_path / "threads.db", small.rindex(b"holder ")))
     assert list(store.verify()) == [
         "the database file cannot be read on: no such column: holder. Restore it from a backup"
     ]

@@ -14,18 +14,31 @@ from stepwell.stores.sqlite import SqliteStore
 from stepwell.stores.sqlite.rows import thread_digest
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
 from stepwell.testing.store_suite.events import telling
+from stepwell.testing.store_suite.inbox import message
 
-TABLES = {"threads": "thread_id", "runs": "run_id", "checkpoints": "seq", "records": "seq", "events": "ordinal"}
-ROWS = {"threads": 1, "runs": 1, "checkpoints": 2, "records": 3, "events": 2}
+TABLES = {
+    "threads": "thread_id",
+    "runs": "run_id",
+    "checkpoints": "seq",
+    "records": "seq",
+    "events": "ordinal",
+    "inbox": "message_id",
+}
+ROWS = {"threads": 1, "runs": 1, "checkpoints": 2, "records": 3, "events": 2, "inbox": 2}
 READ_EACH = 7
 """Reading is tried on each seventh flip; `test_sqlite_damage.py` reads after all of them."""
 
 
 def small_thread(store: SqliteStore) -> Drive:
-    """Return a run of two checkpoints, three records, one of which is the last row committed, and two events."""
+    """Return a run of two checkpoints, three records, one of which is the last row committed, two events and two
+    messages, of which the first is consumed."""
     drive = started(store)
     drive.commit(records=2, metadata='{"user": "ann"}')
-    store.commit(telling(drive.outcome(kind="interrupted"), "one", "two"))
+    for message_id in ("m-1", "m-2"):
+        store.append(message(message_id))
+    commit = telling(drive.outcome(kind="interrupted"), "one", "two")
+    commit.consumed = [("m-1", commit.rows.head_seq)]
+    store.commit(commit)
     return drive
 
 
@@ -78,6 +91,8 @@ def read_all(store: SqliteStore) -> None:
         reader.events("run-1")
         reader.child(THREAD, 1, 0)
         reader.checkpoints(THREAD, [1, 4])
+        reader.inbox(THREAD)
+        reader.message(THREAD, "m-1")
         reader.records_of_kind(THREAD, "interrupted")
         reader.history(HistoryQuery(THREAD, filter={"user": "ann"}))
 
@@ -198,6 +213,21 @@ def test_an_event_that_was_put_between_is_found(store: SqliteStore) -> None:
     assert any("the event before it is another" in fault for fault in store.verify())
 
 
+def test_a_missing_message_is_found(store: SqliteStore) -> None:
+    change(store, "delete from inbox where ordinal = 1")
+    assert any("message 1 of the thread is missing" in fault for fault in store.verify())
+
+
+def test_a_message_whose_record_is_missing_is_found(store: SqliteStore) -> None:
+    with store.reading() as reader:
+        row = reader.message(THREAD, "m-2")
+    assert row is not None
+    forged = row._replace(consumed_seq=99)
+    change_to = (forged.consumed_seq, digest_of("message", forged[:-1]))
+    raw(store).execute("update inbox set consumed_seq = ?, digest = ? where message_id = 'm-2'", change_to)
+    assert any("the record 99 that consumed it is missing" in fault for fault in store.verify())
+
+
 def test_a_missing_run_is_found(store: SqliteStore) -> None:
     change(store, "delete from runs")
     assert any("its run 'run-1' is missing" in fault for fault in store.verify())
@@ -249,12 +279,13 @@ def test_a_database_whose_pages_are_damaged_says_so(tmp_path: Any) -> None:
     path = tmp_path / "threads.db"
     store = SqliteStore(path)
     drive = small_thread(store)
+    small = raw(store).pragma("page_count")
     for _ in range(50):
         drive.commit(body=b"b" * 2000)
     store.close()
     size = path.stat().st_size
     with path.open("r+b") as file:
-        for place in range(8 * 4096, size, 4096):
+        for place in range(small * 4096, size, 4096):
             file.seek(place)
             file.write(b"\xff" * 64)
     store = SqliteStore(path)

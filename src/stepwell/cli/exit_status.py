@@ -52,6 +52,7 @@ STATUS_OF: Final = {
     "thread_exists": USAGE,
     "pending_work": USAGE,
     "run_conflict": USAGE,
+    "message_conflict": USAGE,
     "nested_thread": USAGE,
     "unknown_interrupt": USAGE,
     "interrupt_answered": USAGE,

@@ -10,6 +10,7 @@
     │   ├── InvalidCheckpointerError (also a TypeError)
     │   ├── AmbiguousAnswerError (also a RuntimeError)
     │   ├── UnknownInterruptError      · InterruptAnsweredError
+    │   ├── MessageConflictError
     │   └── UnknownTaskError           · NoCheckpointerError
     │                                · ParentCommand · ReadOnlySaverError (also a NotImplementedError)
     ├── RunError                       a run could not go on; its thread can be resumed
@@ -163,6 +164,13 @@ class RunConflictError(UsageError):
     """Run {run_id} was started with another input or thread. Use a new run_id, or the same input to get its result."""
 
     code = "run_conflict"
+
+
+class MessageConflictError(UsageError):
+    """Thread {thread_id} has got another message under the id {message_id} (to {key!r}). Nothing was sent. Give each
+    message an id of its own; the same id is for sending the same message again."""
+
+    code = "message_conflict"
 
 
 class NestedThreadError(UsageError):

@@ -6,6 +6,8 @@ thread's epoch. What is written:
 - a *checkpoint* row per superstep, edit, fork or input: immutable, chained to its parent by digest;
 - a *record* row per pending outcome, failure, question, answer or attempt: immutable, chained to its base checkpoint;
 - a *run* row per drive and a *thread* row per thread: the only rows that are updated, always under the epoch;
+- a *message* row per message from outside: appended by anybody, and once marked, with the record that says what came
+  of it, by the lease holder;
 - an *event* row per lifecycle event of a run that keeps a log: immutable, chained to the event before it.
 
 **Lock order.** Every writing transaction locks the thread row first, by updating it under its epoch and head, and
@@ -16,7 +18,19 @@ verifies each row it returns and raises `CorruptRecordError`; it never skips one
 by the store, which alone knows the lease columns and the ends of the logs.
 """
 
-from stepwell.store.contract import Claim, Commit, Counts, Deletion, HistoryQuery, Reader, Rows, Store, ThreadsQuery
+from stepwell.store.contract import (
+    Claim,
+    Commit,
+    Consumed,
+    Counts,
+    Deletion,
+    HistoryQuery,
+    Message,
+    Reader,
+    Rows,
+    Store,
+    ThreadsQuery,
+)
 from stepwell.store.rows import (
     DELETED,
     NO_DIGEST,
@@ -24,11 +38,13 @@ from stepwell.store.rows import (
     EventDraft,
     EventRow,
     LineageRow,
+    MessageRow,
     RawCheckpointRow,
     RecordRow,
     RunRow,
     ShapeRow,
     ThreadRow,
+    content_digest,
     digest_of,
     seal_checkpoint,
     seal_record,
@@ -39,6 +55,7 @@ __all__ = [
     "CheckpointRow",
     "Claim",
     "Commit",
+    "Consumed",
     "Counts",
     "DELETED",
     "Deletion",
@@ -46,6 +63,8 @@ __all__ = [
     "EventRow",
     "HistoryQuery",
     "LineageRow",
+    "Message",
+    "MessageRow",
     "NO_DIGEST",
     "RawCheckpointRow",
     "Reader",
@@ -56,6 +75,7 @@ __all__ = [
     "Store",
     "ThreadRow",
     "ThreadsQuery",
+    "content_digest",
     "digest_of",
     "seal_checkpoint",
     "seal_record",

@@ -13,12 +13,16 @@ from stepwell.store.rows import (
     EventDraft,
     EventRow,
     LineageRow,
+    MessageRow,
     RawCheckpointRow,
     RecordRow,
     RunRow,
     ShapeRow,
     ThreadRow,
 )
+
+Consumed = tuple[str, int]
+"""The id of a message, and the seq of the record that says what came of it."""
 
 
 class Rows(NamedTuple):
@@ -74,6 +78,8 @@ class Claim:
     """Runs that come with a copied thread, last admitted first."""
     at_work: str = ""
     """The one among them that was going on: the thread is left as if its process had died, for anybody to take."""
+    consumed: Sequence[Consumed] = ()
+    """As in `Commit`."""
 
 
 @dataclass(slots=True)
@@ -96,6 +102,21 @@ class Commit:
     store brings it to the disk."""
     cost: Counts | None = None
     """As in `Claim`."""
+    consumed: Sequence[Consumed] = ()
+    """The messages whose records this write brings: in the inbox they are done with from here on."""
+
+
+@dataclass(slots=True)
+class Message:
+    """Leave a message in a thread's inbox, whoever holds the thread, and whether or not it has begun."""
+
+    thread_id: str
+    message_id: str
+    kind: str
+    key: str
+    body: bytes
+    now: int
+    flush: bool = True
 
 
 @dataclass(slots=True)
@@ -220,6 +241,14 @@ class Reader(Protocol):
         """Return the threads a query selects."""
         ...
 
+    def inbox(self, thread_id: str, kind: str | None = None) -> list[MessageRow]:
+        """Return the messages that wait, of one kind or of all, in the order in which they came."""
+        ...
+
+    def message(self, thread_id: str, message_id: str) -> MessageRow | None:
+        """Return a message, consumed or not."""
+        ...
+
     def shape(self, fingerprint: str) -> str | None:
         """Return the shape of the graphs that have this fingerprint."""
         ...
@@ -252,6 +281,14 @@ class Store(Protocol):
         """Queue the same write and return at once. Writes land in the order in which they were queued."""
         ...
 
+    def append(self, message: Message) -> MessageRow:
+        """Leave a message; durable when this returns. Needs no lease, and the thread need not be there yet.
+
+        The same message under its id again is the one that is there already, consumed or not: it is returned, and
+        nothing is written. Another one under that id is refused: MessageConflictError.
+        """
+        ...
+
     def renew(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> bool:
         """Extend the lease. False: it is somebody else's now."""
         ...
@@ -261,7 +298,8 @@ class Store(Protocol):
         ...
 
     def delete(self, deletion: Deletion) -> bool:
-        """Delete every row of a thread but its tombstone; durable when this returns. False: there was no such thread.
+        """Delete a thread's inbox and every row of it but its tombstone; durable when this returns. False: there was no
+        such thread.
 
         The thread can be begun anew. A run that still drives it writes nothing more: LeaseLostError.
         """

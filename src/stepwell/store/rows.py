@@ -123,6 +123,25 @@ class EventDraft(NamedTuple):
     body: bytes
 
 
+class MessageRow(NamedTuple):
+    """A message to a thread from outside. It stays when it was consumed, without its body: its id is known for good."""
+
+    thread_id: str
+    message_id: str
+    ordinal: int
+    """Position among the messages of its thread: those of one thread have an order that no clock decides."""
+    kind: str
+    key: str
+    created_at: int
+    content: bytes
+    """Digest of kind, key and body: it tells a message sent twice from another one under its id."""
+    consumed_seq: int
+    """Seq of the record that says what came of it; 0 while it waits."""
+    body: bytes
+    """b"" once it was consumed."""
+    digest: bytes
+
+
 class ThreadRow(NamedTuple):
     """The head of a thread, and who may write it."""
 
@@ -183,6 +202,11 @@ def seal_record(row: RecordRow) -> RecordRow:
     """Return the row with its digest filled in."""
     columns = row[:-1]
     return RecordRow(*columns, digest_of("record", columns))
+
+
+def content_digest(kind: str, key: str, body: bytes) -> bytes:
+    """Return the digest by which two messages are the same."""
+    return digest_of("content", (kind, key, body))
 
 
 def digest_of(tag: str, columns: Sequence[Any]) -> bytes:

@@ -18,6 +18,7 @@ from stepwell.stores.sqlite.damage import DAMAGE, unreadable
 from stepwell.stores.sqlite.rows import (
     CHECKPOINTS,
     EVENTS,
+    INBOX,
     LINEAGES,
     NOT_ITS_DIGEST,
     NOT_TEXT,
@@ -40,6 +41,7 @@ def audit(connection: apsw.Connection) -> Iterator[str]:
         for fingerprint, shape in connection.execute(query("raw_shapes")):
             if not is_shape_of(shape, fingerprint.decode("utf-8", "backslashreplace")):
                 yield f"shapes row {_shown(fingerprint)}: {NOT_ITS_DIGEST}"
+        yield from _messages(connection)
         for table, thread_id in connection.execute(query("orphans")):
             yield f"{table}: rows of thread {_shown(thread_id)} have no {'run' if table == 'events' else 'thread'} row"
     except DAMAGE as error:
@@ -53,6 +55,29 @@ def _file(connection: apsw.Connection) -> Iterator[str]:
         for line in text.decode("utf-8", "backslashreplace").splitlines():
             if line != "ok" and not line.startswith("*** in database"):
                 yield f"the database file: {line}"
+
+
+def _messages(connection: apsw.Connection) -> Iterator[str]:
+    """Check the inboxes apart from threads: a message may come before its thread begins."""
+    last: tuple[object, int] = (None, 0)
+    for raw in connection.execute(query("raw_inbox"), {"thread_id": None}):
+        where = f"inbox row of thread {_shown(raw[0])} at {_shown(raw[1])}"
+        try:
+            columns = INBOX.decoded(raw)
+        except ValueError as error:
+            yield f"{where}: {error}"
+            continue
+        row = INBOX.make(columns)
+        if not INBOX.matches(columns):
+            yield f"{where}: {NOT_ITS_DIGEST}"
+        before, last = last, (row.thread_id, row.ordinal)
+        missing = row.ordinal - 1
+        if before != (row.thread_id, missing) and missing:
+            yield f"{where}: message {missing} of the thread is missing before it"
+        if row.consumed_seq:
+            at = {"thread_id": row.thread_id, "seq": row.consumed_seq}
+            if not connection.execute(query("record_at"), at).fetchall():
+                yield f"{where}: the record {row.consumed_seq} that consumed it is missing"
 
 
 class _Thread:

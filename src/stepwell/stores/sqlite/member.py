@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any
 
-from stepwell.store import Claim, Commit, Deletion
+from stepwell.store import Claim, Commit, Deletion, Message
 
 
 class Renewal:
@@ -20,7 +20,7 @@ class Renewal:
         self.lease_seconds = lease_seconds
 
 
-Work = Commit | Claim | Deletion | Renewal
+Work = Commit | Claim | Deletion | Message | Renewal
 
 
 class Member:

@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from stepwell.store import Claim, Commit, Deletion
+from stepwell.store import Claim, Commit, Deletion, Message
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.member import Member
 
@@ -44,6 +44,9 @@ def find_outcome(connection: apsw.Connection, members: Sequence[Member], error: 
 
 def _landed(execute: Callable[..., Any], member: Member) -> bool | None:
     work = member.work
+    if isinstance(work, Message):
+        named = {"thread_id": work.thread_id, "message_id": work.message_id}
+        return bool(execute(sql.query("message"), named).fetchall())
     assert isinstance(work, Commit | Claim | Deletion)
     rows = None if isinstance(work, Deletion) else work.rows
     if rows is not None and (rows.checkpoints or rows.records):

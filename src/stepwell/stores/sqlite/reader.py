@@ -19,6 +19,7 @@ from stepwell.store import (
     EventRow,
     HistoryQuery,
     LineageRow,
+    MessageRow,
     RawCheckpointRow,
     RecordRow,
     RunRow,
@@ -31,6 +32,7 @@ from stepwell.stores.sqlite.filters import filter_text
 from stepwell.stores.sqlite.rows import (
     CHECKPOINTS,
     EVENTS,
+    INBOX,
     LINEAGES,
     NOT_ITS_DIGEST,
     RECORDS,
@@ -205,6 +207,14 @@ class SqliteReader:
             filter=filter_text(query.filter),
             max_rows=_bound(query.limit),
         )
+
+    def inbox(self, thread_id: str, kind: str | None = None) -> list[MessageRow]:
+        """Return the messages that wait, in the order in which they came."""
+        return self._rows("inbox", INBOX, thread_id=thread_id, kind=kind)
+
+    def message(self, thread_id: str, message_id: str) -> MessageRow | None:
+        """Return a message, consumed or not."""
+        return _first(self._rows("message", INBOX, thread_id=thread_id, message_id=message_id))
 
     def shape(self, fingerprint: str) -> str | None:
         """Return the shape of the graphs that have this fingerprint."""

@@ -16,6 +16,7 @@ from stepwell.store import (
     CheckpointRow,
     EventRow,
     LineageRow,
+    MessageRow,
     RawCheckpointRow,
     RecordRow,
     RunRow,
@@ -150,5 +151,6 @@ CHECKPOINTS = Table("checkpoints", "checkpoint", 0, 3, CheckpointRow._make, *_ki
 LINEAGES = Table("lineages", "lineage", 0, 1, lambda row: LineageRow._make(row[:-1]), *_kinds(LineageRow))
 RECORDS = Table("records", "record", 0, 3, RecordRow._make, *_kinds(RecordRow))
 EVENTS = Table("events", "event", 1, 2, EventRow._make, *_kinds(EventRow))
+INBOX = Table("inbox", "message", 0, 1, MessageRow._make, *_kinds(MessageRow))
 SHAPES = Table("shapes", "shape", 0, None, ShapeRow._make, *_kinds(ShapeRow))
 """Its rows have no digest column: `is_shape_of` verifies them."""

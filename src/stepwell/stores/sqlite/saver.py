@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 from stepwell.clock import Clock, SystemClock
 from stepwell.errors import UnsupportedStorageError
-from stepwell.store import Claim, Commit, Counts, Deletion, Reader, ThreadRow
+from stepwell.store import Claim, Commit, Counts, Deletion, Message, MessageRow, Reader, ThreadRow
 from stepwell.stores.sqlite.connection import MEMORY
 from stepwell.stores.sqlite.fork import watch
 from stepwell.stores.sqlite.holder import is_gone
@@ -70,6 +70,11 @@ class SqliteStore:
     def queue(self, commit: Commit) -> Future[None]:
         """Queue the same write; the future is answered once it is durable."""
         return self._writer.queue(commit)
+
+    def append(self, message: Message) -> MessageRow:
+        """Leave a message in a thread's inbox; durable when this returns."""
+        row: MessageRow = self._writer.run(message)
+        return row
 
     def renew(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> bool:
         """Extend the lease; False where it is somebody else's now."""

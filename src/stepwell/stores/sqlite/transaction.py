@@ -14,7 +14,7 @@ import apsw
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
-from stepwell.store import Claim, Commit, Counts, Deletion
+from stepwell.store import Claim, Commit, Counts, Deletion, Message
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.charging import charging
 from stepwell.stores.sqlite.connection import MEMORY, open_writer
@@ -129,6 +129,9 @@ class Transactions:
             admitted = self._writes.admit(work)
             if admitted is not None:
                 member.result, member.sealed = admitted
+        elif type(work) is Message:
+            member.result = self._writes.append(work)
+            member.sealed = member.result.digest
         elif type(work) is Deletion:
             member.sealed = self._writes.delete(work)
             member.result = member.sealed is not None

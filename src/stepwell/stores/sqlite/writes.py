@@ -12,10 +12,23 @@ import apsw
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import LeaseLostError, RunConflictError, ThreadBusyError
-from stepwell.store import DELETED, NO_DIGEST, Claim, Commit, Counts, Deletion, Rows, RunRow, ThreadRow
+from stepwell.store import (
+    DELETED,
+    NO_DIGEST,
+    Claim,
+    Commit,
+    Counts,
+    Deletion,
+    Message,
+    MessageRow,
+    Rows,
+    RunRow,
+    ThreadRow,
+)
 from stepwell.stores.sqlite.branches import note_branches
 from stepwell.stores.sqlite.event_log import add_events, counted
 from stepwell.stores.sqlite.holder import is_gone, this_process
+from stepwell.stores.sqlite.inbox import append, consume
 from stepwell.stores.sqlite.member import Renewal
 from stepwell.stores.sqlite.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.sqlite.sql import query
@@ -26,7 +39,7 @@ _FENCE = query("fence_thread")
 _CHECKPOINT = query("insert_checkpoint")
 _RECORD = query("insert_record")
 _RUN = query("put_run")
-_CONTENT = ("delete_checkpoints", "delete_records", "delete_lineages", "delete_events", "delete_runs")
+_CONTENT = ("delete_checkpoints", "delete_records", "delete_lineages", "delete_events", "delete_runs", "delete_inbox")
 _SHAPE = query("insert_shape")
 
 
@@ -60,6 +73,8 @@ class Writes:
             raise self._lost(commit)
         points.reach(points.FENCED)
         self._insert(thread_id, epoch, rows, commit.run)
+        if commit.consumed:
+            consume(self._execute, self._counts, thread_id, commit.consumed)
         if seconds is None:
             self._graphs.pop(thread_id, None)
         return digest
@@ -87,12 +102,17 @@ class Writes:
             self._put_run(claim.thread_id, claim.seen.epoch, ended)
         for behind, run in enumerate(claim.runs):  # their epochs, which order them, end with this one
             self._put_run(claim.thread_id, row.epoch - behind, run)
+        consume(self._execute, self._counts, claim.thread_id, claim.consumed)
         if claim.shape is not None:
             self._counts.statements += 1
             self._execute(_SHAPE, claim.shape)
         if row.run_id:
             self._graphs[claim.thread_id] = (row.epoch, claim.graph_id)
         return row, digest
+
+    def append(self, message: Message) -> MessageRow:
+        """Leave a message in a thread's inbox; return it as it stands there."""
+        return append(self._execute, self._counts, message)
 
     def renew(self, renewal: Renewal) -> bool:
         """Extend the lease; False where it is not this run's in this process any more."""
@@ -112,7 +132,9 @@ class Writes:
         where = {"thread_id": deletion.thread_id}
         self._counts.statements += 1
         found: list[tuple[int]] = self._execute(query("epoch"), where).fetchall()  # type: ignore[assignment]
-        if not found:
+        if not found:  # it never began, and may have got messages all the same
+            self._counts.statements += 1
+            self._execute(query("delete_inbox"), where)
             return None
         nobody = ("", "", 0.0)
         epoch = deletion.epoch = found[0][0] + 1

@@ -1,4 +1,4 @@
--- Seven tables hold everything.
+-- Eight tables hold everything.
 --
 -- threads      one row a thread: who may write it (epoch, run_id, holder, lease_until) and where its history ends
 --              (head_seq, head_digest). Every writing transaction updates this row first and stops if that changed no
@@ -12,6 +12,9 @@
 --              its base by digest and numbered within it from 0, so that a lost one leaves a gap.
 -- events       one row a lifecycle event of a run that keeps a log; never updated. Chained to the event before it by digest
 --              and numbered within the run from 1. `runs.events` counts them, so that a lost end is visible too.
+-- inbox        one row a message from outside, in the order in which they came. Anybody appends, under no fence; only the
+--              holder of the thread consumes, in the transaction of the record that says what came of it. What was consumed
+--              loses its body and stays, so that the same message sent twice is known. The thread need not have begun.
 -- shapes       one row a shape of a graph: what its fingerprint, which every checkpoint names, is the hash of. Written
 --              by the first admission of a graph with that shape, shared by all threads, never updated.
 --
@@ -127,6 +130,24 @@ create table events (
   digest          blob    not null,
   primary key (run_id, ordinal)
 ) strict, without rowid;
+
+create table inbox (
+  thread_id    text    not null,
+  message_id   text    not null,
+  ordinal      integer not null,
+  kind         text    not null,
+  key          text    not null,
+  created_at   integer not null,
+  content      blob    not null,
+  consumed_seq integer not null,
+  body         blob    not null,
+  digest       blob    not null,
+  primary key (thread_id, message_id)
+) strict;
+
+create unique index inbox_in_order on inbox (thread_id, ordinal);
+
+create index inbox_waiting on inbox (thread_id, ordinal) where consumed_seq = 0;
 
 create table shapes (
   fingerprint text not null primary key,
