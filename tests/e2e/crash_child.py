@@ -1,16 +1,13 @@
 """Processes that die: graphs with side effects on disk, driven to their end by whoever is alive.
 
-`serve` answers each line on stdin, a job as JSON, by forking a process that runs it, and prints how that one ended.
-`hold` drives a run up to a node that waits for a line on stdin.
+`serve` runs jobs, see `tests.e2e.forked`. `hold` drives a run up to a node that waits for a line on stdin.
 """
 
 import asyncio
 import importlib
-import json
 import operator
 import os
 import sys
-import traceback
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
@@ -27,6 +24,7 @@ from stepwell import (
     interrupt,
 )
 from stepwell.testing import arm_from_environment
+from tests.e2e.forked import serve
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 INPUT = {"log": ["in"]}
@@ -179,22 +177,6 @@ def load_everything() -> None:
         importlib.import_module(f"stepwell.{name}")
 
 
-def serve() -> None:
-    """Run each job in a process of its own; print its exit status, negative for a signal."""
-    load_everything()
-    for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            try:
-                work(Job(**json.loads(line)))
-            except BaseException:
-                traceback.print_exc()
-                os._exit(1)
-            os._exit(0)
-        _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
-
-
 def holding(world: World, hold: bool) -> StateGraph[Any, Any, Any, Any]:
     """Return a graph whose second node, if it holds, says so and waits for a line on stdin."""
 
@@ -231,6 +213,7 @@ def hold(folder: str, lease_seconds: float) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        serve()
+        load_everything()
+        serve(lambda job: work(Job(**job)))
     else:
         hold(sys.argv[2], float(sys.argv[3]))

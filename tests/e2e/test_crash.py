@@ -3,11 +3,7 @@
 After the first process dies a second one finds the thread on disk and drives it on, without waiting for a lease.
 """
 
-import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,8 +12,8 @@ import pytest
 
 from stepwell import SqliteSaver, events, points
 from tests.e2e.crash_child import CONFIG, Job, Nodes, World, build, open_saver
+from tests.e2e.forked import Processes
 
-ROOT = Path(__file__).parents[2]
 GRAPHS = ("chain", "fan", "join", "interrupt", "retry")
 KILLED = -signal.SIGKILL
 SUPERSTEPS = {
@@ -33,31 +29,9 @@ MAY_REPEAT = {"sync": 1, "async": 2, "exit": 9}
 pytestmark = pytest.mark.crash
 
 
-class Processes:
-    """Runs jobs in processes of their own, forked from one that has everything loaded."""
-
-    def __init__(self) -> None:
-        command = [sys.executable, "-m", "tests.e2e.crash_child", "serve"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
-        self._server = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def run(self, job: Job) -> int:
-        """Return the exit status of the job's process, negative for a signal."""
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps(job._asdict()) + "\n")
-        self._server.stdin.flush()
-        return int(self._server.stdout.readline())
-
-    def close(self) -> None:
-        self._server.communicate()
-
-
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
-    running = Processes()
+    running = Processes("tests.e2e.crash_child")
     yield running
     running.close()
 

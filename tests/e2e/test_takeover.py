@@ -13,8 +13,8 @@ import pytest
 
 from stepwell import SqliteSaver, ThreadBusyError
 from tests.e2e.crash_child import CONFIG, World, holding
+from tests.e2e.forked import ROOT, environment
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.crash
 
 
@@ -23,9 +23,8 @@ class Child:
 
     def __init__(self, folder: Path, lease_seconds: float) -> None:
         command = [sys.executable, "-m", "tests.e2e.crash_child", "hold", str(folder), str(lease_seconds)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, text=True)
+        self.process = subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe, text=True)
 
     def line(self) -> str:
         """Return the next line the child prints, "" at its end."""
