@@ -9,10 +9,11 @@ import pytest
 
 from stepwell.errors import CorruptRecordError
 from stepwell.ids import fingerprint_of
-from stepwell.store import HistoryQuery, ShapeRow, ThreadRow, ThreadsQuery, digest_of
+from stepwell.store import EffectsQuery, HistoryQuery, ShapeRow, ThreadRow, ThreadsQuery, digest_of
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.stores.sqlite.rows import thread_digest
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
+from stepwell.testing.store_suite.effects import saying
 from stepwell.testing.store_suite.events import telling
 from stepwell.testing.store_suite.inbox import message
 
@@ -23,20 +24,21 @@ TABLES = {
     "records": "seq",
     "events": "ordinal",
     "inbox": "message_id",
+    "effects": "key",
 }
-ROWS = {"threads": 1, "runs": 1, "checkpoints": 2, "records": 3, "events": 2, "inbox": 2}
+ROWS = {"threads": 1, "runs": 1, "checkpoints": 2, "records": 3, "events": 2, "inbox": 2, "effects": 1}
 READ_EACH = 7
 """Reading is tried on each seventh flip; `test_sqlite_damage.py` reads after all of them."""
 
 
 def small_thread(store: SqliteStore) -> Drive:
-    """Return a run of two checkpoints, three records, one of which is the last row committed, two events and two
-    messages, of which the first is consumed."""
+    """Return a run of two checkpoints, three records, one of which is the last row committed, two events, two
+    messages, of which the first is consumed, and an effect."""
     drive = started(store)
     drive.commit(records=2, metadata='{"user": "ann"}')
     for message_id in ("m-1", "m-2"):
         store.append(message(message_id))
-    commit = telling(drive.outcome(kind="interrupted"), "one", "two")
+    commit = telling(saying(drive, status="interrupted"), "one", "two")
     commit.consumed = [("m-1", commit.rows.head_seq)]
     store.commit(commit)
     return drive
@@ -88,6 +90,9 @@ def read_all(store: SqliteStore) -> None:
     with store.reading() as reader:
         reader.threads(ThreadsQuery())
         reader.run("run-1")
+        reader.effect("key-1")
+        reader.effects_at(THREAD, "position-1")
+        reader.effects(EffectsQuery())
         reader.events("run-1")
         reader.child(THREAD, 1, 0)
         reader.checkpoints(THREAD, [1, 4])
@@ -228,6 +233,13 @@ def test_a_message_whose_record_is_missing_is_found(store: SqliteStore) -> None:
     assert any("the record 99 that consumed it is missing" in fault for fault in store.verify())
 
 
+def test_an_effect_whose_record_is_gone_is_found(store: SqliteStore) -> None:
+    change(store, "delete from records where seq = 5")
+    assert any(
+        "effects row" in fault and "record 5 that says how it stands is missing" in fault for fault in store.verify()
+    )
+
+
 def test_a_missing_run_is_found(store: SqliteStore) -> None:
     change(store, "delete from runs")
     assert any("its run 'run-1' is missing" in fault for fault in store.verify())
@@ -236,7 +248,7 @@ def test_a_missing_run_is_found(store: SqliteStore) -> None:
 def test_rows_of_no_thread_are_found(store: SqliteStore) -> None:
     change(store, "delete from threads")
     faults = list(store.verify())
-    assert [fault.partition(":")[0] for fault in faults] == ["checkpoints", "records", "runs"]
+    assert [fault.partition(":")[0] for fault in faults] == ["checkpoints", "records", "runs", "effects"]
     change(store, "delete from runs")
     assert "events: rows of thread 'thread-1' have no run row" in list(store.verify())
     with store.reading() as reader, pytest.raises(CorruptRecordError):

@@ -20,6 +20,7 @@ WHOLE_TABLES = {
     "count_tables",
     "overwrite_log",
     "raw_inbox",
+    "effects",
 }
 """What lists all threads or checks all rows, and may therefore read them all."""
 
@@ -47,5 +48,7 @@ def test_a_query_of_a_run_finds_its_rows_by_an_index(name: str) -> None:
     numbers = [int(number) for number in re.findall(r"\?(\d+)", query(name))]
     bindings = (None,) * max(numbers) if numbers else dict.fromkeys(re.findall(r":(\w+)", query(name)))
     plan = [row[3] for row in connection.execute(f"explain query plan {query(name)}", bindings)]
-    assert [step for step in plan if re.match(r"SCAN (threads|runs|checkpoints|records|inbox)|USE TEMP", step)] == []
+    assert [
+        step for step in plan if re.match(r"SCAN (threads|runs|checkpoints|records|inbox|effects)|USE TEMP", step)
+    ] == []
     store.close()

@@ -356,7 +356,7 @@ class Ledger:
         checkpoints, self.staged = self.staged, []
         records, self.staged_records = self.staged_records, []
         drafts = self.run.tell.take() if self.run.tell is not None else ()
-        return new(Rows, (self.head_seq, self.head_digest, self.lineages, checkpoints, records, drafts))
+        return new(Rows, (self.head_seq, self.head_digest, self.lineages, checkpoints, records, drafts, ()))
 
     def _commit(self, status: str, run_row: RunRow | None) -> Commit:
         run = self.run

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 from stepwell.store.rows import (
     CheckpointRow,
+    EffectChange,
+    EffectRow,
     EventDraft,
     EventRow,
     LineageRow,
@@ -34,6 +36,7 @@ class Rows(NamedTuple):
     checkpoints: Sequence[CheckpointRow]
     records: Sequence[RecordRow]
     events: Sequence[EventDraft] = ()
+    effects: Sequence[EffectChange] = ()
 
 
 @dataclass(slots=True)
@@ -104,6 +107,9 @@ class Commit:
     """As in `Claim`."""
     consumed: Sequence[Consumed] = ()
     """The messages whose records this write brings: in the inbox they are done with from here on."""
+    refused: tuple[str, ...] = ()
+    """Filled in by the store: keys of effects whose rows were not as seen any more, since another thread shares them.
+    Their changes were left out; all else has landed."""
 
 
 @dataclass(slots=True)
@@ -158,6 +164,19 @@ class ThreadsQuery:
     """As that of `HistoryQuery`, on the newest checkpoint of the root namespace."""
     before: tuple[int, str] | None = None
     """`updated_at` and id of the thread to list on from."""
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EffectsQuery:
+    """Which effects to list, by thread, seq and key."""
+
+    thread_id: str | None = None
+    """None: of all threads."""
+    in_doubt: bool = False
+    """Only intents and doubts. Whether an intent is running, its thread's row says: see `EffectRow.epoch`."""
+    after: tuple[str, int, str] | None = None
+    """Thread, seq and key of the effect behind which to list."""
     limit: int | None = None
 
 
@@ -222,6 +241,18 @@ class Reader(Protocol):
     def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
         """Return every checkpoint and every record of a thread, in all namespaces, each in seq order. Checks the
         thread's head against them."""
+        ...
+
+    def effect(self, key: str) -> list[EffectRow]:
+        """Return the rows under a key, by thread id: one, or one for each thread that shares it."""
+        ...
+
+    def effects_at(self, thread_id: str, position: str) -> list[EffectRow]:
+        """Return a thread's effects at a position, of all its lineages, the last one first."""
+        ...
+
+    def effects(self, query: EffectsQuery) -> list[EffectRow]:
+        """Return the effects a query selects."""
         ...
 
     def history(self, query: HistoryQuery) -> list[CheckpointRow]: ...
@@ -300,6 +331,8 @@ class Store(Protocol):
     def delete(self, deletion: Deletion) -> bool:
         """Delete a thread's inbox and every row of it but its tombstone; durable when this returns. False: there was no
         such thread.
+
+        Effects of the scope "global" stay: they are not the thread's.
 
         The thread can be begun anew. A run that still drives it writes nothing more: LeaseLostError.
         """

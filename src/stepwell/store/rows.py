@@ -66,6 +66,50 @@ class RecordRow(NamedTuple):
     digest: bytes
 
 
+class EffectRow(NamedTuple):
+    """How an effect stands now: its key, and what the records say of it. Replaced as it goes on."""
+
+    key: str
+    """The idempotency key. A thread that was copied shares the keys of what it took along with its origin."""
+    thread_id: str
+    """The thread it belongs to; for the scope "global" the one that wrote the row last."""
+    scope: str
+    """position | thread | global"""
+    lineage: int
+    """-1 for what came along when the thread was forked off another one."""
+    position: str
+    """The place of the call, the same over forks and edits."""
+    node: str
+    activation: int
+    call_id: str
+    name: str
+    status: str
+    """intent | done | failed | doubt | compensated"""
+    epoch: int
+    """The epoch under which the row was written: an intent of an epoch that has passed is in doubt."""
+    run_id: str
+    fingerprint: str
+    """Of what was called, and with what."""
+    seq: int
+    """The record that says how it stands; 0 where the row itself does, in `body`."""
+    attempts: int
+    started_at: int
+    """When its first attempt began."""
+    finished_at: int
+    """0 while it is open."""
+    body: bytes
+    """What that record says, where the thread may not hold it: in the scope "global" and for what came along."""
+    digest: bytes
+
+
+class EffectChange(NamedTuple):
+    """An effect's row as it shall be, if the rows under its key are still those that were seen."""
+
+    row: EffectRow
+    seen: tuple[bytes, ...] | None = ()
+    """Digests of all rows under the key, in their order; None: whatever stands there."""
+
+
 class RunRow(NamedTuple):
     """One drive of a thread."""
 
@@ -207,6 +251,12 @@ def seal_record(row: RecordRow) -> RecordRow:
 def content_digest(kind: str, key: str, body: bytes) -> bytes:
     """Return the digest by which two messages are the same."""
     return digest_of("content", (kind, key, body))
+
+
+def seal_effect(row: EffectRow) -> EffectRow:
+    """Return the row with its digest filled in."""
+    columns = row[:-1]
+    return EffectRow(*columns, digest_of("effect", columns))
 
 
 def digest_of(tag: str, columns: Sequence[Any]) -> bytes:

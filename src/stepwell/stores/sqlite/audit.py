@@ -13,10 +13,11 @@ from typing import Any
 
 import apsw
 
-from stepwell.store import NO_DIGEST, CheckpointRow, EventRow, LineageRow, RecordRow, RunRow, ThreadRow
+from stepwell.store import NO_DIGEST, CheckpointRow, EffectRow, EventRow, LineageRow, RecordRow, RunRow, ThreadRow
 from stepwell.stores.sqlite.damage import DAMAGE, unreadable
 from stepwell.stores.sqlite.rows import (
     CHECKPOINTS,
+    EFFECTS,
     EVENTS,
     INBOX,
     LINEAGES,
@@ -90,6 +91,7 @@ class _Thread:
         self._runs: dict[str, RunRow] = {}
         self._logs: dict[str, tuple[int, bytes]] = {}
         self._lineages: dict[int, int] = {}
+        self._recorded: set[int] = set()
         self._faults: list[str] = []
 
     def faults(self) -> list[str]:
@@ -106,6 +108,8 @@ class _Thread:
         ordinals: Counter[int] = Counter()
         for record in self._rows(RECORDS, "raw_records"):
             self._record(record, ordinals)
+        for effect in self._rows(EFFECTS, "raw_effects"):
+            self._effect(effect)
         for event in self._rows(EVENTS, "raw_events"):
             self._event(event)
         self._log_ends()
@@ -156,6 +160,11 @@ class _Thread:
                 "records", row.seq, f"record {ordinals[row.base_seq]} of base {row.base_seq} is missing before it"
             )
         ordinals[row.base_seq] = row.ordinal + 1
+        self._recorded.add(row.seq)
+
+    def _effect(self, row: EffectRow) -> None:
+        if row.scope != "global" and row.seq and row.seq not in self._recorded:
+            self._fault("effects", row.key, f"the record {row.seq} that says how it stands is missing")
 
     def _event(self, row: EventRow) -> None:
         last, digest = self._logs.get(row.run_id, (0, NO_DIGEST))

@@ -16,6 +16,8 @@ from stepwell.errors import CorruptRecordError
 from stepwell.store import (
     DELETED,
     CheckpointRow,
+    EffectRow,
+    EffectsQuery,
     EventRow,
     HistoryQuery,
     LineageRow,
@@ -31,6 +33,7 @@ from stepwell.stores.sqlite.damage import DAMAGE, damaged, unreadable
 from stepwell.stores.sqlite.filters import filter_text
 from stepwell.stores.sqlite.rows import (
     CHECKPOINTS,
+    EFFECTS,
     EVENTS,
     INBOX,
     LINEAGES,
@@ -162,6 +165,24 @@ class SqliteReader:
         checkpoints = self._rows("all_checkpoints", CHECKPOINTS, thread_id=thread_id)
         return checkpoints, self._rows("all_records", RECORDS, thread_id=thread_id)
 
+    def effect(self, key: str) -> list[EffectRow]:
+        """Return the rows under a key, by thread id."""
+        return self._rows("effect", EFFECTS, key=key)
+
+    def effects_at(self, thread_id: str, position: str) -> list[EffectRow]:
+        """Return a thread's effects at a position, the last one first."""
+        return self._rows("effects_at", EFFECTS, thread_id=thread_id, position=position)
+
+    def effects(self, query: EffectsQuery) -> list[EffectRow]:
+        """Return effects, by thread, seq and key."""
+        thread, seq, key = query.after or ("", -1, "")
+        where: dict[str, Any] = {"after_seq": seq, "after_key": key, "max_rows": _bound(query.limit)}
+        if query.in_doubt:
+            return self._rows("effects_in_doubt", EFFECTS, thread_id=query.thread_id, after_thread=thread, **where)
+        if query.thread_id is None:
+            return self._rows("effects", EFFECTS, after_thread=thread, **where)
+        return self._rows("effects_of_thread", EFFECTS, thread_id=query.thread_id, **where)
+
     def history(self, query: HistoryQuery) -> list[CheckpointRow]:
         """Return checkpoints, newest first."""
         where: dict[str, Any] = {
@@ -242,7 +263,7 @@ class SqliteReader:
         return table.all_verified(self._fetch(name, table, where))
 
     def _fetch(self, name: str, table: Table[Any], where: Mapping[str, Any]) -> list[Any]:
-        thread_id = where.get("thread_id", where.get("run_id", ""))
+        thread_id = where.get("thread_id", where.get("run_id")) or ""
         try:
             try:
                 return self._execute(query(name), where).fetchall()

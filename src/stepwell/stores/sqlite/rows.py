@@ -14,6 +14,7 @@ from stepwell.errors import CorruptRecordError
 from stepwell.ids import fingerprint_of
 from stepwell.store import (
     CheckpointRow,
+    EffectRow,
     EventRow,
     LineageRow,
     MessageRow,
@@ -152,5 +153,6 @@ LINEAGES = Table("lineages", "lineage", 0, 1, lambda row: LineageRow._make(row[:
 RECORDS = Table("records", "record", 0, 3, RecordRow._make, *_kinds(RecordRow))
 EVENTS = Table("events", "event", 1, 2, EventRow._make, *_kinds(EventRow))
 INBOX = Table("inbox", "message", 0, 1, MessageRow._make, *_kinds(MessageRow))
+EFFECTS = Table("effects", "effect", 1, 0, EffectRow._make, *_kinds(EffectRow))
 SHAPES = Table("shapes", "shape", 0, None, ShapeRow._make, *_kinds(ShapeRow))
 """Its rows have no digest column: `is_shape_of` verifies them."""

@@ -26,6 +26,7 @@ from stepwell.store import (
     ThreadRow,
 )
 from stepwell.stores.sqlite.branches import note_branches
+from stepwell.stores.sqlite.effect_rows import put_effects
 from stepwell.stores.sqlite.event_log import add_events, counted
 from stepwell.stores.sqlite.holder import is_gone, this_process
 from stepwell.stores.sqlite.inbox import append, consume
@@ -39,7 +40,15 @@ _FENCE = query("fence_thread")
 _CHECKPOINT = query("insert_checkpoint")
 _RECORD = query("insert_record")
 _RUN = query("put_run")
-_CONTENT = ("delete_checkpoints", "delete_records", "delete_lineages", "delete_events", "delete_runs", "delete_inbox")
+_CONTENT = (
+    "delete_checkpoints",
+    "delete_records",
+    "delete_lineages",
+    "delete_effects",
+    "delete_events",
+    "delete_runs",
+    "delete_inbox",
+)
 _SHAPE = query("insert_shape")
 
 
@@ -75,6 +84,8 @@ class Writes:
         self._insert(thread_id, epoch, rows, commit.run)
         if commit.consumed:
             consume(self._execute, self._counts, thread_id, commit.consumed)
+        if rows.effects:
+            commit.refused = put_effects(self._execute, self._counts, thread_id, rows.effects)
         if seconds is None:
             self._graphs.pop(thread_id, None)
         return digest
@@ -97,6 +108,8 @@ class Writes:
             return self.admit(claim)
         points.reach(points.FENCED)
         self._insert(claim.thread_id, row.epoch, claim.rows, claim.run)
+        if claim.rows.effects:
+            put_effects(self._execute, self._counts, claim.thread_id, claim.rows.effects)
         if claim.ended is not None and claim.seen is not None:
             ended = counted(self._execute, self._counts, claim.ended) if claim.rows.events else claim.ended
             self._put_run(claim.thread_id, claim.seen.epoch, ended)

@@ -16,6 +16,7 @@ Each call of the factory returns a store on the same database. A backend that se
 from stepwell.testing.store_suite.admission import TestAdmission, TestEndedRun
 from stepwell.testing.store_suite.copying import TestCopies
 from stepwell.testing.store_suite.deletion import TestDeletion
+from stepwell.testing.store_suite.effects import TestEffects, TestForgottenEffects, TestSharedKeys
 from stepwell.testing.store_suite.events import TestEventLog
 from stepwell.testing.store_suite.fence import TestFence, TestLease
 from stepwell.testing.store_suite.fixtures import clock, store
@@ -33,9 +34,11 @@ __all__ = [
     "TestAtomicity",
     "TestCopies",
     "TestDeletion",
+    "TestEffects",
     "TestEndedRun",
     "TestEventLog",
     "TestFence",
+    "TestForgottenEffects",
     "TestGroupCommit",
     "TestHistory",
     "TestInbox",
@@ -47,6 +50,7 @@ __all__ = [
     "TestReading",
     "TestRuns",
     "TestShapes",
+    "TestSharedKeys",
     "TestThreads",
     "clock",
     "store",

@@ -1,4 +1,4 @@
--- Eight tables hold everything.
+-- Nine tables hold everything.
 --
 -- threads      one row a thread: who may write it (epoch, run_id, holder, lease_until) and where its history ends
 --              (head_seq, head_digest). Every writing transaction updates this row first and stops if that changed no
@@ -10,6 +10,9 @@
 --              another lineage got the thread's newest. A thread that never branched has none.
 -- records      one row an outcome, failure, question, answer or attempt on a base checkpoint; never updated. Chained to
 --              its base by digest and numbered within it from 0, so that a lost one leaves a gap.
+-- effects      one row an effect, that is a key, in each thread that has it: how it stands now, and which record says so.
+--              Replaced in the transaction that writes that record. Rows of the scope "global" outlive their thread, and
+--              there is one for a key.
 -- events       one row a lifecycle event of a run that keeps a log; never updated. Chained to the event before it by digest
 --              and numbered within the run from 1. `runs.events` counts them, so that a lost end is visible too.
 -- inbox        one row a message from outside, in the order in which they came. Anybody appends, under no fence; only the
@@ -118,6 +121,34 @@ create table records (
 ) strict;
 
 create unique index records_of_base on records (thread_id, base_seq, ordinal);
+
+create table effects (
+  key         text    not null,
+  thread_id   text    not null,
+  scope       text    not null,
+  lineage     integer not null,
+  position    text    not null,
+  node        text    not null,
+  activation  integer not null,
+  call_id     text    not null,
+  name        text    not null,
+  status      text    not null,
+  epoch       integer not null,
+  run_id      text    not null,
+  fingerprint text    not null,
+  seq         integer not null,
+  attempts    integer not null,
+  started_at  integer not null,
+  finished_at integer not null,
+  body        blob    not null,
+  digest      blob    not null,
+  primary key (key, thread_id)
+) strict;
+
+create unique index effects_global on effects (key) where scope = 'global';
+create index effects_of_position on effects (thread_id, position, seq, key);
+create index effects_by_seq on effects (thread_id, seq, key);
+create index effects_open on effects (thread_id, seq, key) where status in ('intent', 'doubt');
 
 create table events (
   run_id          text    not null,

@@ -13,3 +13,6 @@ where run_id not in (select run_id from runs)
 union all
 select distinct 'lineages', cast(thread_id as blob) from lineages
 where thread_id not in (select thread_id from threads)
+union all
+select distinct 'effects', cast(thread_id as blob) from effects
+where thread_id not in (select thread_id from threads)

@@ -1,0 +1,33 @@
+"""The table of effects: each row is written if all rows under its key are still those that its writer saw.
+
+A thread's own rows change under its own fence alone. Keys that other threads share (the scope "global", and copies)
+are not fenced by it: there, whoever was faster wins, and the slower one is told which change was left out. Nothing here
+is called where a write changes no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stepwell.store import Counts, EffectChange
+from stepwell.stores.sqlite.sql import query
+
+Execute = Callable[..., Any]
+
+
+def put_effects(execute: Execute, counts: Counts, thread_id: str, changes: Sequence[EffectChange]) -> tuple[str, ...]:
+    """Write the rows whose keys are as seen; return the keys of the others."""
+    refused = []
+    for row, seen in changes:
+        if row.thread_id != thread_id:
+            raise ValueError(f"a write to thread {thread_id!r} holds an effect of thread {row.thread_id!r}")
+        if seen is not None:
+            counts.statements += 1
+            if tuple(digest for (digest,) in execute(query("effect_digests"), {"key": row.key})) != seen:
+                refused.append(row.key)
+                continue
+        counts.statements += 1
+        counts.bytes += len(row.body)
+        execute(query("put_effect"), row)
+    return tuple(refused)
