@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from stepwell.engine import (
         CompiledGraph as CompiledGraph,
     )
+    from stepwell.engine.entrypoint import (
+        entrypoint as entrypoint,
+    )
     from stepwell.errors import (
         AmbiguousAnswerError as AmbiguousAnswerError,
         AnswerNotUsedWarning as AnswerNotUsedWarning,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
         CorruptRecordError as CorruptRecordError,
         DuplicateTypeError as DuplicateTypeError,
         EmptyInputError as EmptyInputError,
+        GeneratorEntrypointError as GeneratorEntrypointError,
         GraphChangedError as GraphChangedError,
         GraphError as GraphError,
         GraphInterrupt as GraphInterrupt,
@@ -245,6 +249,7 @@ _HOMES = {
     "stepwell.savers.runs": ("RunPage", "RunRecord"),
     "stepwell.savers.sqlite": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
     "stepwell.engine": ("CompiledGraph",),
+    "stepwell.engine.entrypoint": ("entrypoint",),
     "stepwell.errors": (
         "AmbiguousAnswerError",
         "AnswerNotUsedWarning",
@@ -253,6 +258,7 @@ _HOMES = {
         "CorruptRecordError",
         "DuplicateTypeError",
         "EmptyInputError",
+        "GeneratorEntrypointError",
         "GraphChangedError",
         "GraphError",
         "GraphInterrupt",

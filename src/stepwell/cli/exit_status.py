@@ -62,6 +62,7 @@ STATUS_OF: Final = {
     "read_only_saver": USAGE,
     "graph_error": USAGE,
     "invalid_graph": USAGE,
+    "generator_entrypoint": USAGE,
     "graph_mismatch": USAGE,
     "incompatible_graph": USAGE,
     "graph_changed": USAGE,

@@ -18,7 +18,7 @@ from stepwell.runtime.loading import apply_records, load_values, row_name
 from stepwell.store import CheckpointRow, Reader, ThreadRow
 from stepwell.superstep import body as layout
 from stepwell.superstep.decide import open_questions
-from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Succeeded, summary
+from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Succeeded, result_of
 from stepwell.superstep.state import Base, Identity, State
 
 
@@ -117,7 +117,7 @@ def _ending(outcome: Outcome | None) -> tuple[str, str | None, Any]:
     """Return a task's status, error and result."""
     match outcome:
         case Succeeded():
-            return "succeeded", None, as_json(summary(outcome.writes) or {})
+            return "succeeded", None, as_json(result_of(outcome.writes))
         case Failed():
             return "failed", outcome.text, None
         case Cancelled():

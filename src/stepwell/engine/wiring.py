@@ -14,6 +14,7 @@ from stepwell.codec import Codec, Registry, register_type
 from stepwell.errors import InvalidCheckpointerError, InvalidConfigError, NoCheckpointerError
 from stepwell.graph.state_graph import StateGraph
 from stepwell.graph.types import MISSING, Command, Interrupt, Missing, Overwrite, Send
+from stepwell.graph.workflow import Workflow
 from stepwell.ids import TimeOrderedIds
 from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig, parse_config
@@ -73,7 +74,7 @@ class Wired:
 
     def __init__(
         self,
-        builder: StateGraph[Any, Any, Any, Any],
+        builder: StateGraph[Any, Any, Any, Any] | Workflow,
         plan: Plan,
         *,
         checkpointer: Any = None,

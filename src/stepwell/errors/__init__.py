@@ -4,6 +4,7 @@
     ├── GraphError                     what is wrong with the graph as written (also a ValueError)
     │   ├── InvalidGraphError          · GraphMismatchError · DuplicateTypeError
     │   ├── IncompatibleGraphError     · GraphChangedError  · MigrationError
+    │   └── GeneratorEntrypointError (also a NotImplementedError)
     ├── UsageError                     what is wrong with a call (also a ValueError)
     │   ├── EmptyInputError            · InvalidConfigError · InvalidUpdateError · NothingToRetryError
     │   ├── PendingWorkError           · RunConflictError   · NestedThreadError
@@ -36,66 +37,22 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from stepwell.errors.root import Known, StepwellError as StepwellError, rebuild
+from stepwell.errors.graph import (
+    DuplicateTypeError as DuplicateTypeError,
+    GeneratorEntrypointError as GeneratorEntrypointError,
+    GraphChangedError as GraphChangedError,
+    GraphError as GraphError,
+    GraphMismatchError as GraphMismatchError,
+    IncompatibleGraphError as IncompatibleGraphError,
+    InvalidGraphError as InvalidGraphError,
+    MigrationError as MigrationError,
+)
+from stepwell.errors.root import StepwellError as StepwellError, rebuild
 from stepwell.errors.signals import (
     AnswerNotUsedWarning as AnswerNotUsedWarning,
     GraphInterrupt as GraphInterrupt,
     JoinNotReleasedWarning as JoinNotReleasedWarning,
 )
-
-# -- the graph as written ---------------------------------------------------------------------------------------------
-
-
-class GraphError(StepwellError, ValueError):
-    """The graph cannot be used as it is written."""
-
-    code = "graph_error"
-
-
-class InvalidGraphError(GraphError):
-    """The graph is not valid: {reason}"""
-
-    code = "invalid_graph"
-
-
-class GraphMismatchError(GraphError):
-    """Thread {thread_id} belongs to graph {recorded!r}, not to {attempted!r}. Compile with name={recorded!r}, or use
-    another thread_id."""
-
-    code = "graph_mismatch"
-
-
-class IncompatibleGraphError(GraphError):
-    """Thread {thread_id} cannot go on from checkpoint {checkpoint_id} with this graph. It lacks {missing}. The
-    checkpoint was written by version {recorded_version!r}, this is version {version!r}. Ways out: {ways}."""
-
-    code = "incompatible_graph"
-
-    def _default_message(self) -> str:
-        listed = {key: "; ".join(self._fields.get(key, ())) for key in ("missing", "ways")}
-        doc = " ".join((type(self).__doc__ or "").split())
-        return doc.format_map(Known(self._fields | listed))
-
-
-class GraphChangedError(GraphError):
-    """Thread {thread_id} was written by another graph than this one, and on_change="raise" refuses to go on: {changes}.
-    Run it with the code that wrote it, or accept the change: compile(on_change="warn")."""
-
-    code = "graph_changed"
-
-
-class MigrationError(GraphError):
-    """migrate() could not convert checkpoint {checkpoint_id} of thread {thread_id} from version {from_version!r}:
-    {reason}. Nothing was written; fix migrate(), or run the thread with the code that wrote it."""
-
-    code = "migration_failed"
-
-
-class DuplicateTypeError(GraphError):
-    """The type name {type_name!r} is already registered for another class. Give register_type() another name=."""
-
-    code = "duplicate_type"
-
 
 # -- the call ---------------------------------------------------------------------------------------------------------
 

@@ -41,6 +41,8 @@ class Schema:
         self.managed: dict[str, str] = {k: m.name for k, m in declared.items() if isinstance(m, Managed)}
         self.keys: tuple[str, ...] = tuple(self.channels)
         self.whole = False
+        self.key = ROOT
+        """The channel that holds the value, where it is one without keys."""
 
     def over(self, channels: Collection[str]) -> Self:
         """Return this schema for a graph with these channels. Seeing all of them makes `build` a plain copy."""
@@ -100,7 +102,7 @@ class RootSchema(Schema):
             )
 
     def build(self, values: Mapping[str, Any], managed: Mapping[str, Any] | None = None) -> Any:
-        return values.get(ROOT, MISSING)
+        return values.get(self.key, MISSING)
 
     def validate_input(self, value: Any, base: Mapping[str, Any] | None = None) -> Any:
         return value

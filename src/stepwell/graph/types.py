@@ -25,6 +25,9 @@ END: Final = "__end__"
 ROOT: Final = "__root__"
 """The one channel of a state without keys."""
 
+PREVIOUS: Final = "__previous__"
+"""The channel of what a workflow keeps for its next run; END is the one of what it returned."""
+
 OVERWRITE: Final = "__overwrite__"
 """Marks an `Overwrite` spelled as a dict, for updates that arrive as JSON."""
 

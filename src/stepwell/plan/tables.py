@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from stepwell.graph.types import START
+
 if TYPE_CHECKING:
     from stepwell.graph.channels import Channel
     from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
@@ -108,7 +110,8 @@ class Plan:
     start: NodePlan
     """START as a node: its callee maps the input, its edges and branches are the graph's entry."""
     channels: Mapping[str, Channel]
-    """Every channel that holds a value, by name. A state without keys has the one channel `__root__`."""
+    """Every channel that holds a value, by name. A state without keys has the one channel `__root__`,
+    a workflow `__end__` and `__previous__`."""
     managed: Mapping[str, str]
     """State keys computed per superstep: name → "remaining_steps" | "is_last_step"."""
     joins: Mapping[str, JoinPlan]
@@ -121,6 +124,8 @@ class Plan:
     interrupt_after: frozenset[str]
     schemas: tuple[Any, ...]
     """The user's schema classes, from which the codec's registry is made."""
+    entry: str = START
+    """The node that a new input plans: START, which maps it to channels, or a workflow, which takes it as it is."""
     settling: tuple[str, ...] = ()
     """Channels whose `settle` must be asked after a superstep that did not write them."""
     inventive: frozenset[str] = frozenset()
@@ -133,6 +138,11 @@ class Plan:
     """Nodes and edges as `get_graph` shows them."""
     changed: Changed = _NOTHING_CHANGED
     """What the user says about state that other code stored."""
+
+    @property
+    def is_workflow(self) -> bool:
+        """Whether the graph is one function (`entrypoint`), whose input needs no mapping."""
+        return self.entry != START
 
     def node_of(self, recorded: str) -> NodePlan | None:
         """Return the node that a recorded name stands for: the node of that name, or the one it is an alias of."""

@@ -28,7 +28,7 @@ from stepwell.runtime.breakpoints import follow_breakpoints, refuse_to_keep
 from stepwell.runtime.changes import check_continued
 from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
 from stepwell.runtime.loading import check_input_kept, load, superseded
-from stepwell.runtime.opening import Place, kind_of_call, new_identity, open_call, plan_input, rules_for
+from stepwell.runtime.opening import Place, check_command, kind_of_call, new_identity, open_call, plan_input, rules_for
 from stepwell.runtime.reporting import note_beginning, report_beginning
 from stepwell.runtime.run import Run
 from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ShapeRow
@@ -110,9 +110,10 @@ def _begin_without_store(run: Run) -> None:
     raw = run.request.input
     if run.request.retry_only:
         raise NoCheckpointerError(operation="retry")
-    if raw is None:
+    if raw is None or (isinstance(raw, Command) and run.plan.is_workflow and not resumes(raw)):
         text = "Without a checkpointer there is nothing to continue. Received no input for __start__: pass an input."
         raise EmptyInputError(text, thread_id="-")
+    check_command(run.plan, raw)
     if isinstance(raw, Command) and resumes(raw):
         raise NoCheckpointerError("Cannot use Command(resume=...) without checkpointer", operation="resume")
     refuse_to_keep(run)

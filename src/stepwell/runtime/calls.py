@@ -16,7 +16,7 @@ from stepwell import points
 from stepwell.errors import GraphInterrupt, InvalidConfigError, NodeCancelledError
 from stepwell.graph import retry_rules
 from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
-from stepwell.graph.types import MISSING
+from stepwell.graph.types import MISSING, PREVIOUS
 from stepwell.plan.tables import BranchPlan, Callee, NodePlan
 from stepwell.runtime.deadlines import Deadline, cancellable
 from stepwell.runtime.progress import heard, load_langchain
@@ -234,7 +234,7 @@ class TaskRun:
 
     def _injected(self, callee: Callee, deadline: Deadline | None) -> dict[str, Any]:
         hears = self.run.hears if deadline is None else deadline.hears
-        available = {"store": self.run.item_store}
+        available = {"store": self.run.item_store, "previous": self._previous()}
         kwargs: dict[str, Any] = {}
         for name in callee.inject:
             if name == "config":
@@ -243,7 +243,7 @@ class TaskRun:
                 kwargs[name] = self.runtime(hears)
             elif name == "writer":
                 kwargs[name] = self._writer(hears)
-            elif available.get(name) is not None or name not in callee.required:
+            elif available.get(name) is not None or name not in callee.required or self.run.plan.is_workflow:
                 kwargs[name] = available.get(name)
             else:
                 text = f"Missing required config key {name!r} for {self.task.node!r}: compile the graph with {name}=..."
@@ -287,7 +287,11 @@ class TaskRun:
         server = server_of(run.config.given.get("configurable") or {})
         beat = unheard if hears is None else hears.heartbeat
         writer, messages = self._writer(hears), self._message_writer(hears)
-        return Runtime(run.context, run.item_store, writer, beat, None, info, messages, server)
+        return Runtime(run.context, run.item_store, writer, beat, self._previous(), info, messages, server)
+
+    def _previous(self) -> Any:
+        """Return what the thread's last run of a workflow saved."""
+        return self.base.state.values.get(PREVIOUS)
 
     def _writer(self, hears: Deadline | None) -> StreamWriter:
         stream = self.run.stream

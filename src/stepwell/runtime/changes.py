@@ -102,11 +102,12 @@ def _migrated(plan: Plan, row: CheckpointRow, values: dict[str, Any]) -> dict[st
     """Return what the user's `migrate` makes of the values."""
     migrate = plan.changed.migrate
     assert migrate is not None
+    bare = ROOT in plan.channels  # a state without keys
     try:
-        made = migrate(values.get(ROOT), row.version) if plan.state.is_root else migrate(values, row.version)
+        made = migrate(values.get(ROOT), row.version) if bare else migrate(values, row.version)
     except Exception as error:  # the edge to user code
         raise _refused(row, f"it raised {type(error).__name__}: {error}") from error
-    if plan.state.is_root:
+    if bare:
         return {ROOT: made}
     if not isinstance(made, Mapping):
         raise _refused(row, f"it returned a {type(made).__name__} instead of a dict of values")

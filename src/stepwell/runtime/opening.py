@@ -11,7 +11,13 @@ import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from stepwell.errors import AnswerNotUsedWarning, EmptyInputError, NothingToRetryError, PendingWorkError
+from stepwell.errors import (
+    AnswerNotUsedWarning,
+    EmptyInputError,
+    InvalidUpdateError,
+    NothingToRetryError,
+    PendingWorkError,
+)
 from stepwell.graph.types import MISSING, Command
 from stepwell.plan.tables import Plan
 from stepwell.runtime.answers import answer_base, command_base, fork_base, open_lineage, recorded_positions
@@ -64,9 +70,10 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
         if loaded is None:
             raise EmptyInputError(thread_id=run.config.thread_id)
         return _open_continued(run, reader, place, loaded, crashed)
+    check_command(run.plan, raw)
     if isinstance(raw, Command) and loaded is not None:
         return _open_command(run, reader, place, loaded, raw)
-    if isinstance(raw, Command) and resumes(raw):
+    if isinstance(raw, Command) and (resumes(raw) or run.plan.is_workflow):
         raise EmptyInputError(thread_id=run.config.thread_id)
     return _open_input(run, place, raw)
 
@@ -81,7 +88,7 @@ def _open_continued(
         raise NothingToRetryError(thread_id=run.config.thread_id)
     elif not place.newest and base.tasks:
         base = fork_base(run, loaded)
-    first = base.state.step + 1 if crashed is None else _first_step(reader, crashed, base)
+    first = base.state.step + 1 if crashed is None else _first_step(run.plan, reader, crashed)
     run.base, run.rules = base, rules_for(run, first, base)
     if not isinstance(decide(base, run.rules), RunTasks):
         return None, b""
@@ -93,12 +100,17 @@ def _something_failed(place: Place, base: Base) -> bool:
     return failed or (place.thread is not None and place.newest and place.thread.status == lifecycle.FAILED)
 
 
-def _first_step(reader: Reader, crashed: RunRow, base: Base) -> int:
+def _first_step(plan: Plan, reader: Reader, crashed: RunRow) -> int:
     """Return where a crashed run began to count its supersteps: it goes on with the budget it has left."""
     if crashed.base_seq == 0:
-        return 1
+        return NOTHING_STEP + 1 + _to_first(plan)
     (row,) = reader.checkpoints(crashed.thread_id, [crashed.base_seq])
-    return row.step + (2 if row.source == "input" else 1)
+    return row.step + (_to_first(plan) if row.source == "input" else 1)
+
+
+def _to_first(plan: Plan) -> int:
+    """Return how many steps after an input's checkpoint the first superstep of the user's nodes is."""
+    return 1 if plan.is_workflow else 2
 
 
 def _open_command(
@@ -116,6 +128,17 @@ def _open_command(
         base = loaded.base
     run.base, run.rules = base, rules_for(run, base.state.step + 1, base)
     return base.seq, b""
+
+
+def check_command(plan: Plan, raw: Any) -> None:
+    """Refuse to write into a workflow, or to jump to it, from outside: it would run without an input."""
+    if plan.is_workflow and isinstance(raw, Command) and (raw.update is not None or raw.goto):
+        raise InvalidUpdateError(
+            f"Workflow {plan.entry!r} takes no Command(update=..., goto=...): invoke it with an input, answer it "
+            "with Command(resume=...), or write what it returned with update_state(config, value).",
+            reason="a command to a workflow",
+            node=plan.entry,
+        )
 
 
 def _asks_nothing(place: Place, base: Base, command: Command[Any]) -> bool:
@@ -151,8 +174,12 @@ def _check_pending(run: Run, base: Base) -> None:
 def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, bytes], raw: Any) -> Any:
     """Stage the input's checkpoint and, where START routes without user code, the one after it. Returns the input."""
     following, given = stage_input(run, base, lineage, parent, raw, drops=lineage == base.lineage)
+    first = following.state.step + _to_first(run.plan)
+    if run.plan.is_workflow:
+        run.input_wrote = ()
+        run.base, run.rules = following, rules_for(run, first, None)
+        return given
     outcome = start_outcome(run.plan, given, lambda: following.tasks[0].id)
-    first = following.state.step + 2
     if not run.plan.start.branches:
         following.outcomes[0] = succeeded = Succeeded(*outcome)
         merged = merge(run.plan, following.state, following.tasks, [succeeded])
@@ -165,7 +192,7 @@ def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, byt
 def stage_input(
     run: Run, base: Base, lineage: int, parent: tuple[int | None, bytes], raw: Any, *, drops: bool
 ) -> tuple[Base, Any]:
-    """Stage the checkpoint that plans START with the input; return its base, and the input as validated.
+    """Stage the checkpoint that plans START, or a workflow, with the input. Return its base, and the validated input.
 
     `drops` says that what was planned ends here; an older lineage keeps its own tasks.
     """
@@ -175,7 +202,8 @@ def stage_input(
     if dropped:
         nodes = ", ".join(sorted({task.node for task in dropped}))
         log.warning("thread %s: a new input drops unfinished work: %s", run.config.thread_id, nodes)
-    draft = Draft(identity, input_state(base.state, given, dropped), lineage, "input", *parent, (), dropped)
+    state = input_state(base.state, given, dropped, run.plan.entry)
+    draft = Draft(identity, state, lineage, "input", *parent, (), dropped)
     return run.ledger.add(draft, ()), given
 
 

@@ -1,7 +1,8 @@
 """The states a run can begin with: nothing yet, a new input, a jump from outside, a fork.
 
 A new input is a superstep of its own kind: its checkpoint plans the one pseudo-node START, whose "send" is the raw
-input. START then runs like any node: its writes are the input mapped to channels, its routes the graph's entry.
+input. START then runs like any node: its writes are the input mapped to channels, its routes the graph's entry. A
+workflow is planned itself: it takes the input as it is.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ def initial_values(plan: Plan) -> dict[str, Any]:
     return {key: value for key, value in values if value is not MISSING}
 
 
-def input_state(state: State, raw: Any, abandoned: Iterable[Task] = ()) -> State:
-    """Return the state that plans START with this input; what was planned before is abandoned and counted."""
+def input_state(state: State, raw: Any, abandoned: Iterable[Task] = (), entry: str = START) -> State:
+    """Return the state that plans START, or a workflow, with this input; what was planned before is abandoned and
+    counted."""
     return State(
         values=state.values,
-        next=(Planned(START, None, raw),),
+        next=(Planned(entry, None, raw),),
         activations=count(state.activations, abandoned),
         step=state.step + 1,
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stepwell.errors import InvalidUpdateError, UnknownTaskError
-from stepwell.graph.types import END, START, StateUpdate
+from stepwell.graph.types import END, StateUpdate
 from stepwell.plan.tables import Plan
 from stepwell.superstep.begin import NOTHING_STEP, count
 from stepwell.superstep.merge import merge
@@ -109,7 +109,7 @@ def _check_one(plan: Plan, updates: Sequence[StateUpdate]) -> None:
 
 def check_node(plan: Plan, node: str) -> None:
     """Raise InvalidUpdateError where nobody can act as this node."""
-    if node != START and _today(plan, node) not in plan.nodes:
+    if node != plan.entry and _today(plan, node) not in plan.nodes:
         raise InvalidUpdateError(f"Node {node} does not exist", reason="unknown as_node", node=node)
 
 
@@ -139,7 +139,7 @@ def _node(plan: Plan, base: Base, update: StateUpdate) -> str:
     if len(writers) > 1:
         told = f"Ambiguous update, specify as_node: {', '.join(writers)} wrote last, together"
         raise InvalidUpdateError(told, reason="ambiguous as_node", nodes=writers)
-    node = writers[0] if writers else START
+    node = writers[0] if writers else plan.entry
     check_node(plan, node)
     return node
 

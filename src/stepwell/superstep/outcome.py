@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from stepwell.errors import InvalidUpdateError, ParentCommand
 from stepwell.graph.policies import idle_needs_async
-from stepwell.graph.types import END, Command, Send
+from stepwell.graph.types import END, ROOT, Command, Send
 from stepwell.graph.updates import items_of
+from stepwell.graph.workflow import writes_of
 from stepwell.ids import structural_hash
 from stepwell.plan.tables import NodePlan, Plan
 
@@ -92,6 +93,8 @@ def returned(plan: Plan, table: NodePlan, value: Any, task_id: Callable[[], str]
         return Returned(_with_ids(plan, known, task_id) if plan.inventive else known, table.edges)
     writes: list[Write] = []
     jumps: list[Route] = []
+    if plan.is_workflow:  # whatever it returns is a value
+        return Returned(writes_of(value), ())
     if plan.state.is_root:
         _add_root(value, writes, jumps)
     else:
@@ -117,7 +120,7 @@ def _add_root(value: Any, writes: list[Write], jumps: list[Route]) -> None:
             jumps.extend(goto_of(part))
             part = part.update
         if part is not None:
-            writes.append(("__root__", part))
+            writes.append((ROOT, part))
 
 
 def _add_part(plan: Plan, part: Any, writes: list[Write], jumps: list[Route]) -> None:
@@ -188,7 +191,7 @@ def _id_maker(task_id: Callable[[], str], channel: str, write: int) -> Callable[
 
 def summary(writes: Iterable[Write]) -> Any:
     """Return writes as users see them: a mapping (repeated channels folded under "$writes"), the bare value of a state
-    without keys, or None."""
+    without keys or of a workflow, or None."""
     folded: dict[str, Any] = {}
     repeated: set[str] = set()
     for key, value in writes:
@@ -199,6 +202,11 @@ def summary(writes: Iterable[Write]) -> Any:
             folded[key] = {"$writes": [folded[key], value]}
         else:
             folded[key] = value
-    if set(folded) == {"__root__"}:
-        return folded["__root__"]
-    return folded or None
+    if set(folded) == {ROOT}:
+        return folded[ROOT]
+    return folded.get(END, folded or None)
+
+
+def result_of(writes: Sequence[Write]) -> Any:
+    """Return a finished task's writes as its result: `summary`, or {} where it wrote nothing."""
+    return summary(writes) if writes else {}

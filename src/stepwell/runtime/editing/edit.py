@@ -157,7 +157,8 @@ def _moved(old: Base, new: Base, update: StateUpdate) -> StateUpdate:
 
 def _input(run: Run, spot: Spot, raw: Any) -> Spot:
     lineage = spot.lineage if spot.lineage is not None else open_lineage(run.ledger)
-    start_outcome(run.plan, raw, run.ids.new)  # what START could not take is refused now, not when it runs
+    if not run.plan.is_workflow:
+        start_outcome(run.plan, raw, run.ids.new)  # what START could not take is refused now, not when it runs
     base, _ = stage_input(run, _fitting(run, spot, ()), lineage, spot.follows, raw, drops=spot.lineage is not None)
     return Spot(base, (base.seq, base.digest), spot.follows, lineage)
 

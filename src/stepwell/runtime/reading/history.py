@@ -30,7 +30,7 @@ def read_state(
     row = reader.newest(thread_id, namespace) if live else reader.checkpoint(thread_id, namespace, checkpoint_id or "")
     if live and not namespace and (run_id := _beginning(reader, thread_id, row)) is not None:
         before = None if row is None else complete(snapshot_of(Page(reader, [row], whole=True), codec, plan, row))
-        return before_input(before, thread_id, run_id)
+        return before_input(before, thread_id, run_id, plan.entry)
     if row is None:
         return None
     return complete(snapshot_of(Page(reader, [row], whole=live), codec, plan, row, live))

@@ -13,14 +13,14 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 
 from stepwell.codec import Codec
-from stepwell.graph.types import START, Interrupt
+from stepwell.graph.types import Interrupt
 from stepwell.plan.tables import Plan
 from stepwell.runtime.loading import Loaded, asked_questions
 from stepwell.runtime.reading.page import Page
 from stepwell.runtime.stream.payloads import as_interrupt, state_of, visible_values
 from stepwell.store import CheckpointRow
 from stepwell.superstep.decide import open_questions
-from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded, summary
+from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded, result_of, summary
 from stepwell.superstep.state import Base, Task
 
 
@@ -101,11 +101,12 @@ def empty_snapshot(config: Mapping[str, Any]) -> StateSnapshot:
     return StateSnapshot({}, (), config, None, None, None, ())
 
 
-def before_input(head: StateSnapshot | None, thread_id: str, run_id: str) -> StateSnapshot:
-    """Return what is known of a thread whose newest input is on no checkpoint: the state before it, START next."""
+def before_input(head: StateSnapshot | None, thread_id: str, run_id: str, entry: str) -> StateSnapshot:
+    """Return what is known of a thread whose newest input is on no checkpoint: the state before it, and what takes
+    the input next."""
     if head is None:
         head = empty_snapshot({"configurable": {"thread_id": thread_id}})
-    return head._replace(next=(START,), tasks=(), interrupts=(), run_id=run_id)
+    return head._replace(next=(entry,), tasks=(), interrupts=(), run_id=run_id)
 
 
 def config_of(row: CheckpointRow) -> dict[str, Any]:
@@ -232,7 +233,7 @@ def _tasks(page: Page, codec: Codec, loaded: Loaded, live: bool) -> tuple[Pregel
 def _planned(task: Task, merged: Mapping[Any, Any]) -> PregelTask:
     """Return a task on which nothing is recorded: it is planned, or the next checkpoint holds what it wrote."""
     writes = merged.get((task.node, task.index))
-    return PregelTask(task.id, task.node, task.path, result=None if writes is None else (summary(writes) or {}))
+    return PregelTask(task.id, task.node, task.path, result=None if writes is None else result_of(writes))
 
 
 def _task(
@@ -249,7 +250,7 @@ def _task(
         path=task.path,
         error=error,
         interrupts=tuple(as_interrupt(q) for q in asked if (done and not live) or q.interrupt_id in still_open),
-        result=(summary(merged) or {}) if done else None,
+        result=result_of(merged) if done else None,
     )
 
 

@@ -43,7 +43,7 @@ def _checkpoints(run: Run, stream: Stream) -> list[CheckpointPayload]:
     with run.store.reading() as reader:
         if not base.digest:  # `exit` durability: no row holds it
             stream.stored = _config_at(reader, identity, run.ledger.parent(base)[0])
-            return [fresh_checkpoint(run, base, stream.stored, "input" if _is_raw(base) else "loop")]
+            return [fresh_checkpoint(run, base, stream.stored, "input" if _is_input(run, base) else "loop")]
         here = _snapshot(run, reader, identity.checkpoint_id)
         shown = [stored_checkpoint(here)]
         if run.request.input is not None and here.parent_config is not None:
@@ -65,6 +65,11 @@ def _config_at(reader: Reader, identity: Identity, seq: int | None) -> dict[str,
         return None
     (row,) = reader.checkpoints(identity.thread_id, [seq])
     return config_of(row)
+
+
+def _is_input(run: Run, base: Base) -> bool:
+    """Return whether the base plans what takes the input of this call."""
+    return _is_raw(base) or (run.input_wrote is not None and run.plan.is_workflow)
 
 
 def _is_raw(base: Base) -> bool:

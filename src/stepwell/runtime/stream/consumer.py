@@ -107,7 +107,8 @@ class Stream:
         self.messages = Messages(self) if "messages" in modes else None
         self._tasks = not modes.isdisjoint(("tasks", "debug"))
         keys = wish.keys
-        self._watched = tuple(plan.channels) if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
+        everything = plan.output.keys if plan.is_workflow else tuple(plan.channels)
+        self._watched = everything if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
         self._plan = plan
         self._clock = clock
         self._chunks: deque[Any] = deque()
@@ -194,7 +195,7 @@ class Stream:
         assert outcome is not None
         if isinstance(outcome, Succeeded):
             if self.messages is not None:
-                for message in self.messages.written(task_run, outcome.writes):
+                for message in self.messages.written(task_run, payloads.shown_writes(outcome.writes)):
                     self._put("messages", message)
             if "updates" in self.modes:
                 self._put("updates", {task.node: payloads.update_of(outcome, self.wish.keys)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import is_typeddict
 
 from stepwell.errors import InvalidUpdateError, MergeError
-from stepwell.graph.types import ROOT, START, Interrupt
+from stepwell.graph.types import END, MISSING, ROOT, START, Interrupt
 from stepwell.plan.tables import Plan
 from stepwell.runtime.stream.parts import (
     CheckpointPayload,
@@ -19,7 +19,17 @@ from stepwell.runtime.stream.parts import (
     TaskResultPayload,
 )
 from stepwell.superstep.merge import view
-from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Question, Succeeded, Write, summary
+from stepwell.superstep.outcome import (
+    Cancelled,
+    Failed,
+    Interrupted,
+    Outcome,
+    Question,
+    Succeeded,
+    Write,
+    result_of,
+    summary,
+)
 from stepwell.superstep.state import Base, Identity, Task, merge_order
 
 if TYPE_CHECKING:
@@ -39,10 +49,10 @@ def as_interrupt(question: Question) -> Interrupt:
 
 def output_of(plan: Plan, values: Mapping[str, Any], keys: Keys = None) -> Any:
     """Return the values a caller gets: those of the output schema, or of `keys`."""
-    if plan.output.is_root:
-        return values.get("__root__")
     if isinstance(keys, str):
         return values.get(keys)
+    if plan.output.is_root and keys is None:
+        return values.get(plan.output.key)
     wanted = plan.output.keys if keys is None else keys
     return {key: values[key] for key in wanted if key in values}
 
@@ -64,7 +74,9 @@ def shown_state(plan: Plan, values: Mapping[str, Any], keys: Keys, typed: bool) 
 def state_of(plan: Plan, values: Mapping[str, Any]) -> Any:
     """Return every channel that has a value, as `get_state` shows them."""
     return (
-        values.get("__root__") if plan.state.is_root else {key: values[key] for key in plan.channels if key in values}
+        values.get(plan.state.key)
+        if plan.state.is_root
+        else {key: values[key] for key in plan.channels if key in values}
     )
 
 
@@ -104,7 +116,9 @@ def interrupted(values: Any, asked: Sequence[Interrupt]) -> Any:
 
 
 def triggers_of(task: Task) -> tuple[str, ...]:
-    return (f"branch:to:{task.node}",) if task.index is None else ("__pregel_push",)
+    if task.index is not None:
+        return ("__pregel_push",)
+    return (START,) if task.arg is not MISSING else (f"branch:to:{task.node}",)
 
 
 def task_start(task_run: TaskRun, given: Any) -> TaskPayload:
@@ -127,9 +141,14 @@ def task_result(task: Task, outcome: Outcome, keys: Keys) -> TaskResultPayload:
         id=task.id,
         name=task.node,
         error=outcome.text if isinstance(outcome, Failed | Cancelled) else None,
-        result=(summary(_chosen(outcome.writes, keys)) or {}) if isinstance(outcome, Succeeded) else {},
+        result=_result(_chosen(outcome.writes, keys)) if isinstance(outcome, Succeeded) else {},
         interrupts=[told(as_interrupt(q)) for q in outcome.questions] if isinstance(outcome, Interrupted) else [],
     )
+
+
+def _result(writes: Sequence[Write]) -> Any:
+    returned = {key: value for key, value in writes if key == END}  # of a workflow: None is a value it may return
+    return returned or result_of(writes)
 
 
 def told(interrupt: Interrupt) -> dict[str, Any]:
@@ -153,9 +172,14 @@ def update_of(outcome: Succeeded, keys: Keys) -> Any:
     return parts
 
 
+def shown_writes(writes: Sequence[Write]) -> Sequence[Write]:
+    """Return the writes a consumer is shown: of a workflow what it returned, not what it saves."""
+    return writes[:1] if writes and writes[0][0] == END else writes
+
+
 def _chosen(writes: Sequence[Write], keys: Keys) -> Sequence[Write]:
     if keys is None:
-        return writes
+        return shown_writes(writes)
     wanted = {keys} if isinstance(keys, str) else set(keys)
     return tuple(write for write in writes if write[0] in wanted)
 
