@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         InvalidGraphError as InvalidGraphError,
         InvalidUpdateError as InvalidUpdateError,
         JoinNotReleasedWarning as JoinNotReleasedWarning,
+        JournalError as JournalError,
         LeaseLostError as LeaseLostError,
         MergeError as MergeError,
         MigrationError as MigrationError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         NoCheckpointerError as NoCheckpointerError,
         NodeCancelledError as NodeCancelledError,
         NodeTimeoutError as NodeTimeoutError,
+        NonDeterminismError as NonDeterminismError,
         NothingToRetryError as NothingToRetryError,
         ParentCommand as ParentCommand,
         PendingWorkError as PendingWorkError,
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
         RunError as RunError,
         SaverClosedError as SaverClosedError,
         StateValidationError as StateValidationError,
+        StepError as StepError,
+        StepOverError as StepOverError,
         StepwellError as StepwellError,
         StoreError as StoreError,
         StreamClosedError as StreamClosedError,
@@ -140,6 +144,9 @@ if TYPE_CHECKING:
         get_store as get_store,
         get_stream_writer as get_stream_writer,
         interrupt as interrupt,
+    )
+    from stepwell.runtime.steps.task import (
+        task as task,
     )
     from stepwell.runtime.stream.parts import (
         All as All,
@@ -235,6 +242,7 @@ _HOMES = {
         "UpdatesStreamPart",
         "ValuesStreamPart",
     ),
+    "stepwell.runtime.steps.task": ("task",),
     "stepwell.codec.raw_value": ("RawValue",),
     "stepwell.savers.threads": ("ThreadSummary",),
     "stepwell.savers.tuples": (
@@ -271,6 +279,7 @@ _HOMES = {
         "InvalidGraphError",
         "InvalidUpdateError",
         "JoinNotReleasedWarning",
+        "JournalError",
         "LeaseLostError",
         "MergeError",
         "MigrationError",
@@ -279,6 +288,7 @@ _HOMES = {
         "NoCheckpointerError",
         "NodeCancelledError",
         "NodeTimeoutError",
+        "NonDeterminismError",
         "NothingToRetryError",
         "ParentCommand",
         "PendingWorkError",
@@ -288,6 +298,8 @@ _HOMES = {
         "RunError",
         "SaverClosedError",
         "StateValidationError",
+        "StepError",
+        "StepOverError",
         "StepwellError",
         "StoreError",
         "StreamClosedError",

@@ -12,6 +12,7 @@ ADMISSION = "run.before_admission"
 ADMITTED = "run.admitted"
 TASK_STARTED = "task.started"
 TASK_FINISHED = "task.finished"
+STEP_RECORDED = "step.recorded"
 OUTCOMES_RECORDED = "superstep.outcomes_recorded"
 MERGED = "superstep.merged"
 COMMITTED = "superstep.committed"
@@ -28,6 +29,7 @@ ALL: tuple[str, ...] = (
     ADMITTED,
     TASK_STARTED,
     TASK_FINISHED,
+    STEP_RECORDED,
     OUTCOMES_RECORDED,
     MERGED,
     COMMITTED,

@@ -22,6 +22,7 @@
     │   ├── ThreadExistsError (also a ValueError)
     │   └── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
     │                                · UnknownRunError
+    ├── JournalError                   durable steps and effects (`errors/journal.py`)
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
 
@@ -46,6 +47,12 @@ from stepwell.errors.graph import (
     IncompatibleGraphError as IncompatibleGraphError,
     InvalidGraphError as InvalidGraphError,
     MigrationError as MigrationError,
+)
+from stepwell.errors.journal import (
+    JournalError as JournalError,
+    NonDeterminismError as NonDeterminismError,
+    StepError as StepError,
+    StepOverError as StepOverError,
 )
 from stepwell.errors.root import StepwellError as StepwellError, rebuild
 from stepwell.errors.signals import (

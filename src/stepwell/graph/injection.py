@@ -65,6 +65,12 @@ def injection(source: Any, label: str) -> Injection:
     return Injection(fills, frozenset(required))
 
 
+def fillable(source: Any) -> Mapping[str, str]:
+    """Return what of the engine's a function would take where its caller gives nothing: parameter name → value."""
+    wanted = {parameter.name: _engine_value(parameter) for parameter in _parameters(source)}
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
 def _check_takes_state(source: Any, label: str) -> None:
     try:
         inspect.signature(source).bind(None)

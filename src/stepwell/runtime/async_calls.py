@@ -23,7 +23,16 @@ def start(call: Call) -> Any:
     except BaseException as error:
         return Raised(error)
     try:
-        return Started(coroutine, run(coroutine.send, None), context)
+        return Started(coroutine, run(coroutine.send, None), context, call)
+    except StopIteration as done:
+        result = done.value
+    except BaseException as error:
+        result = Raised(error)
+    if call.children is None:
+        return result
+    ending = call.children.ending(result)  # what it has started is not over yet
+    try:
+        return Started(ending, ending.send(None), context)
     except StopIteration as done:
         return done.value
     except BaseException as error:
@@ -32,8 +41,9 @@ def start(call: Call) -> Any:
 
 @types.coroutine
 def follow(started: Started) -> Generator[Any, Any, Any]:
-    """Drive a started call to its end inside its own context, within the asyncio task that awaits this."""
-    coroutine, waiting, context = started
+    """Drive a started call, and the steps it starts, to their end inside its own context, within the asyncio task that
+    awaits this."""
+    coroutine, waiting, context, call = started
     run = context.run
     try:
         while True:
@@ -47,7 +57,16 @@ def follow(started: Started) -> Generator[Any, Any, Any]:
                 step, value = coroutine.throw, error
             waiting = run(step, value)
     except StopIteration as done:
-        return done.value
+        result = done.value
+    except BaseException as error:
+        if call is None or call.children is None:
+            raise
+        result = Raised(error)
+    if call is not None and call.children is not None:
+        result = yield from call.children.ending(result).__await__()
+    if type(result) is Raised:
+        raise result.error
+    return result
 
 
 async def perform_async(call: Call) -> Any:

@@ -39,6 +39,8 @@ class AsyncPort:
     its own and all of them begin in the same turn of the loop, and calls that never wait share one task.
     """
 
+    leads = False
+
     def __init__(self, run: Run) -> None:
         self.run = run
         self._direct = run.stream is None  # a consumer is handed what there is before anything goes on

@@ -19,6 +19,7 @@ from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
 from stepwell.graph.types import MISSING, PREVIOUS
 from stepwell.plan.tables import BranchPlan, Callee, NodePlan
 from stepwell.runtime.deadlines import Deadline, cancellable
+from stepwell.runtime.journal import journal_of
 from stepwell.runtime.progress import heard, load_langchain
 from stepwell.runtime.requests import Raised
 from stepwell.runtime.scope import (
@@ -46,9 +47,11 @@ from stepwell.superstep.outcome import (
     text_of,
 )
 from stepwell.superstep.state import Base, new
+from stepwell.superstep.steps import Step
 
 if TYPE_CHECKING:
     from stepwell.runtime.run import Run
+    from stepwell.runtime.steps.children import Children
 
 _NOTHING: dict[str, Any] = {}
 
@@ -68,6 +71,10 @@ class Call(Scope):
     """One call of user code, ready to run on whatever thread or loop the driver chooses, and its surroundings there."""
 
     owner: TaskRun
+    children: Children | None = None
+    """The steps it has started, where it has."""
+    journalled = False
+    """Whether anything was ever recorded from inside it."""
 
     def __init__(
         self, owner: TaskRun, prefix: str, callee: Callee, arg: Any, kwargs: dict[str, Any], deadline: Deadline | None
@@ -80,7 +87,7 @@ class Call(Scope):
         self.deadline = deadline
 
     @property
-    def is_async(self) -> bool:
+    def is_async(self) -> bool:  # type: ignore[override]
         return self.callee.is_async
 
     def context(self) -> Context:
@@ -90,9 +97,17 @@ class Call(Scope):
             enter_config(context, self.owner.config(self.hears))
         return context
 
+    @property
+    def is_over(self) -> bool:
+        return self.over or self.owner.call is not self
+
     def run(self) -> Any:
-        """Call a sync callee on this thread, in its own context."""
-        return self.context().run(self._enter)
+        """Call a sync callee on this thread, in its own context, and wait for the steps it has started."""
+        try:
+            return self.context().run(self._enter)
+        finally:
+            if self.children is not None:
+                self.children.wait(sys.exc_info()[1])
 
     def _enter(self) -> Any:
         self.enter()
@@ -258,6 +273,9 @@ class TaskRun:
     def answers(self) -> Mapping[str, Any]:
         return self.base.answers.get(self.task.id, _NOTHING)
 
+    def steps(self) -> Mapping[str, Step]:
+        return self.base.steps.get(self.task.id) or _NOTHING
+
     def digest(self, value: Any) -> str:
         return self.run.digest(value)
 
@@ -313,6 +331,8 @@ class TaskRun:
         """Take what the call returned."""
         call, self.call = self.call, None
         assert call is not None
+        if call.journalled:
+            journal_of(self.run).barrier()
         if call.questions:
             return Interrupted(call.asked(), self.kept)
         try:
@@ -333,6 +353,8 @@ class TaskRun:
     def fail(self, error: BaseException) -> Outcome | Again:
         """Take what the call raised. An exception that is no `Exception` and no pause is not taken: it ends the run."""
         call, self.call = self.call, None
+        if call is not None and call.journalled:
+            journal_of(self.run).barrier()
         asked = call.asked() if call is not None else ()
         asked += tuple(q for q in _pauses(error) if q.interrupt_id not in {known.interrupt_id for known in asked})
         if asked:
@@ -344,6 +366,8 @@ class TaskRun:
         return self._failed(error)
 
     def _failed(self, error: Exception) -> Failed | Again:
+        if self.base.steps:
+            self.base.forget_failures(self.task.id)
         policy = next((policy for policy in self.node.retry if policy.matches(error)), None)
         if policy is None or self.attempt >= policy.max_attempts:
             return Failed(text_of(error), error, self.kept)

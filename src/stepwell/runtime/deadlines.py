@@ -40,6 +40,10 @@ class Deadline:
         self._cap = at
         self.at = min(self.at, at)
 
+    def left(self) -> float:
+        """Return the seconds that are left; negative once it has passed."""
+        return self.at - self._monotonic()
+
     @property
     def hears(self) -> Deadline | None:
         """What is told of this attempt's progress, if anything is: this, for its own idle timeout or one outside."""

@@ -28,6 +28,7 @@ from stepwell.errors import (
 from stepwell.graph.types import Command
 from stepwell.runtime.admission import admit
 from stepwell.runtime.execute import execute
+from stepwell.runtime.owning import own
 from stepwell.runtime.requests import Blocking, Sleep
 from stepwell.runtime.run import Run
 from stepwell.runtime.stream.beginning import show_beginning
@@ -77,7 +78,7 @@ async def _superstep_after_superstep(run: Run) -> Ending:
                 await rest
             if not _all_succeeded(base):
                 return await _stood_still(run, base)
-            run.ledger.own(base)
+            own(run.ledger, base)
             merged = merge(run.plan, base.state, base.tasks, base.outcomes)  # type: ignore[arg-type]  # all succeeded
             run.base = following = run.ledger.advance(base, merged)
             points.reach(points.MERGED)

@@ -7,13 +7,16 @@ nothing is written and the same methods keep the base moving.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepwell import points
 from stepwell.errors import StoreError, UnserializableValueError
 from stepwell.runtime.outbox import Outbox
+from stepwell.runtime.owning import prove
 from stepwell.runtime.reporting import report_end
+from stepwell.runtime.requests import Settle
 from stepwell.store import (
     NO_DIGEST,
     CheckpointRow,
@@ -53,8 +56,8 @@ class Ledger:
     """The writing side of one run."""
 
     __slots__ = (
-        "draft", "epoch", "head_digest", "head_seq", "holds", "lineages", "metadata", "outbox", "owned", "recorded",
-        "run", "run_row", "staged", "staged_records", "unrecorded"
+        "draft", "epoch", "head_digest", "head_seq", "held", "holds", "lineages", "lock", "metadata", "outbox", "owned",
+        "recorded", "run", "run_row", "staged", "staged_records", "unrecorded"
     )  # fmt: skip
 
     def __init__(self, run: Run) -> None:
@@ -63,6 +66,8 @@ class Ledger:
         self.head_seq = 0
         self.head_digest = NO_DIGEST
         self.outbox = Outbox(run)
+        self.lock = threading.Lock()
+        """Held from staging to queueing where nodes run meanwhile, which may record steps: rows are queued in order."""
         self.lineages = 1
         self.holds: dict[str, int] = {}
         """Channel → seq of the row that holds its value; a channel that is missing was changed since."""
@@ -76,6 +81,8 @@ class Ledger:
         """Position in the base → seq of the record that holds its outcome."""
         self.unrecorded: list[int] = []
         """Positions in the base whose outcome no row holds."""
+        self.held: list[tuple[str, str, bytes]] = []
+        """`exit` mode: records on the base (task id, kind, body) that are written only if the run stops there."""
         self.owned: tuple[Base | None, set[int]] = (None, set())
         """`exit` mode: the positions in a base whose outcome is known to be storable, and user code's no more."""
         if run.tell is not None:
@@ -111,41 +118,6 @@ class Ledger:
         sources = [(task, done[i], known.get(i)) for i, task in enumerate(base.tasks)]
         return self.add(new(Draft, (identity, state, base.lineage, "loop", *self.parent(base), sources, ())), changed)
 
-    def own(self, base: Base) -> None:
-        """In `exit` mode: replace what user code still holds by what would be stored.
-
-        UnserializableValueError where a value cannot be stored: it is refused where it was made, not at the end.
-        """
-        run = self.run
-        if run.store is None or run.durability != "exit":
-            return
-        owned = self._owned(base)
-        for index, (task, outcome) in enumerate(zip(base.tasks, base.outcomes, strict=True)):
-            if isinstance(outcome, Succeeded) and index not in owned:
-                base.outcomes[index] = layout.stored_copy(run.codec, run.plan, task, outcome)
-
-    def _owned(self, base: Base) -> set[int]:
-        if self.owned[0] is not base:
-            self.owned = base, set()
-        return self.owned[1]
-
-    def _prove(self, base: Base) -> None:
-        """In `exit` mode, before anybody is told of outcomes: own what can be stored; what cannot becomes a failure."""
-        run, owned = self.run, self._owned(base)
-        if run.stream is None and run.tell is None:
-            return
-        for index in self.unrecorded[len(owned) :]:
-            task, outcome = base.tasks[index], base.outcomes[index]
-            assert outcome is not None
-            try:
-                if isinstance(outcome, Succeeded):
-                    base.outcomes[index] = layout.stored_copy(run.codec, run.plan, task, outcome)
-                else:
-                    self._encode(task, outcome)
-            except UnserializableValueError as error:
-                self._refuse(base, index, error)
-            owned.add(index)
-
     def parent(self, base: Base) -> tuple[int | None, bytes]:
         """Return the row the next checkpoint follows: the base's, or what its draft follows."""
         if self.draft is not None:
@@ -168,6 +140,8 @@ class Ledger:
             following = self._seal(draft, holds)
         self.recorded = {}
         self.unrecorded = []
+        if self.held:
+            self.held = []
         return following
 
     def _seal(self, draft: Draft, holds: dict[str, int]) -> Base:
@@ -214,7 +188,7 @@ class Ledger:
 
         Returns what is left to await for that, or None where it is done.
         """
-        return self.outbox.send(self._commit(lifecycle.RUNNING, None)) if self.staged else None
+        return self.outbox.send(self.commit_of(lifecycle.RUNNING, None)) if self.staged else None
 
     # -- records on the base -----------------------------------------------------------------------------------------
 
@@ -223,10 +197,9 @@ class Ledger:
         if self.run.store is None or not self.unrecorded:
             return
         if self.run.durability == "exit":
-            self._prove(base)
+            prove(self, base)
             return
-        self.stage_outcomes(base)
-        await self._written()
+        await self._record(base)
         points.reach(points.OUTCOMES_RECORDED)
 
     async def attempt(
@@ -238,24 +211,23 @@ class Ledger:
         if self.run.store is None:
             return
         if self.run.durability == "exit":
-            self._prove(base)
+            prove(self, base)
             return
-        self.stage_outcomes(base)
-        self.add_record(
-            base, task_id, lifecycle.ATTEMPT, layout.encode_attempt(text_of(error), attempts, first_at, next_at)
-        )
-        await self._written()
+        body = layout.encode_attempt(text_of(error), attempts, first_at, next_at)
+        await self._record(base, (task_id, lifecycle.ATTEMPT, body))
 
     async def end(self, base: Base, status: str, error: str = "") -> None:
         """Write everything the run still holds back, its end and the release of the lease, in one transaction."""
         if self.run_row is None:
             return
+        if self.run.journal is not None:
+            self.run.journal.finish()
         self.stage_outcomes(base)
         if self.run.tell is not None:
             self.run.tell.ended(base, status, error)
         run_row, self.run_row = self.run_row, None
         try:
-            await self.outbox.write(self._commit(status, self._closed(run_row, base.checkpoint_id, status, error)))
+            await self.outbox.write(self.commit_of(status, self._closed(run_row, base.checkpoint_id, status, error)))
         except StoreError:  # not written: the end is still to be told
             self.run_row = run_row
             raise
@@ -266,14 +238,16 @@ class Ledger:
         run_row, self.run_row = self.run_row, None
         if run_row is None:
             return
+        await self.outbox.land()
         self.staged.clear()
         self.staged_records.clear()
+        self.held.clear()
         self.head_seq, self.head_digest = self.outbox.go_back()
         if self.run.tell is not None:
             self.run.tell.forget()
             self.run.tell.ended(base, status, error)
         stands = self.outbox.checkpoint_id or run_row.checkpoint_id
-        await self.outbox.write(self._commit(status, self._closed(run_row, stands, status, error)))
+        await self.outbox.write(self.commit_of(status, self._closed(run_row, stands, status, error)))
         report_end(self.run, base, status, error)
 
     def _closed(self, run_row: RunRow, checkpoint_id: str, status: str, error: str) -> RunRow:
@@ -284,22 +258,21 @@ class Ledger:
         """Turn the outcomes no row holds into records; a success that cannot be stored becomes a failure."""
         if self.run.store is None:
             return
-        if self.draft is not None:
-            draft, self.draft = self.draft, None
-            base.digest = self._seal(draft, self.holds).digest
+        if self.draft is not None or self.held:
+            self.flush_base(base)
         pending, self.unrecorded = self.unrecorded, []
         for index in pending:
             task, outcome = base.tasks[index], base.outcomes[index]
             assert outcome is not None
             try:
-                kind, body = self._encode(task, outcome)
+                kind, body = self.encode(task, outcome)
             except UnserializableValueError as error:
-                kind, body = self._encode(task, self._refuse(base, index, error))
+                kind, body = self.encode(task, self.refuse(base, index, error))
             record = self.add_record(base, task.id, kind, body)
             if kind == lifecycle.SUCCEEDED:
                 self.recorded[index] = record.seq
 
-    def _refuse(self, base: Base, index: int, error: UnserializableValueError) -> Failed:
+    def refuse(self, base: Base, index: int, error: UnserializableValueError) -> Failed:
         """Turn an outcome that cannot be stored into a failure, also for those who are yet to be told."""
         failed = base.outcomes[index] = Failed(text_of(error), error)
         if self.run.tell is not None:
@@ -310,11 +283,12 @@ class Ledger:
         """Tell whether this outcome can be stored."""
         outcome = base.outcomes[index]
         try:
-            return outcome is None or bool(self._encode(base.tasks[index], outcome))
+            return outcome is None or bool(self.encode(base.tasks[index], outcome))
         except UnserializableValueError:
             return False
 
-    def _encode(self, task: Task, outcome: Outcome) -> tuple[str, bytes]:
+    def encode(self, task: Task, outcome: Outcome) -> tuple[str, bytes]:
+        """Return the kind and body of the record of an outcome. UnserializableValueError where it cannot be stored."""
         codec, plan = self.run.codec, self.run.plan
         if isinstance(outcome, Succeeded):
             return lifecycle.SUCCEEDED, layout.encode_succeeded(codec, plan, task, outcome)
@@ -351,14 +325,15 @@ class Ledger:
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
-    def take_rows(self) -> Rows:
-        """Return everything staged as what one transaction adds."""
+    def take_rows(self, silent: bool = False) -> Rows:
+        """Return everything staged as what one transaction adds; `silent`: but for the events, which are the run's."""
         checkpoints, self.staged = self.staged, []
         records, self.staged_records = self.staged_records, []
-        drafts = self.run.tell.take() if self.run.tell is not None else ()
+        drafts = self.run.tell.take() if self.run.tell is not None and not silent else ()
         return new(Rows, (self.head_seq, self.head_digest, self.lineages, checkpoints, records, drafts, ()))
 
-    def _commit(self, status: str, run_row: RunRow | None) -> Commit:
+    def commit_of(self, status: str, run_row: RunRow | None, silent: bool = False) -> Commit:
+        """Return everything staged as a commit that leaves the thread with this status."""
         run = self.run
         assert run.config.thread_id is not None
         return Commit(
@@ -366,16 +341,39 @@ class Ledger:
             run_id=run.run_id,
             epoch=self.epoch,
             seen_seq=self.outbox.queued_seq,
-            rows=self.take_rows(),
+            rows=self.take_rows(silent),
             status=status,
-            lease_seconds=LEASE_SECONDS if run_row is None else None,
+            lease_seconds=LEASE_SECONDS if status == lifecycle.RUNNING else None,
             run=run_row,
             now=run.clock.now(),
             cost=run.cost,
         )
 
-    async def _written(self) -> None:
-        """Write what is staged, as the mode says."""
-        rest = self.outbox.send(self._commit(lifecycle.RUNNING, None))
-        if rest is not None:
-            await rest
+    async def _record(self, base: Base, *records: tuple[str, str, bytes]) -> None:
+        """Write the outcomes so far, and these records (task id, kind, body), while nodes still run."""
+        run, outbox = self.run, self.outbox
+        if run.durability == "async":
+            await outbox.settle()
+        with self.lock:
+            self.stage_outcomes(base)
+            for record in records:
+                self.add_record(base, *record)
+            commit = self.commit_of(lifecycle.RUNNING, None)
+            commit.flush = run.durability != "async" or outbox.is_due()
+            future = outbox.post(commit, run.port.leads)
+        if future is not None and run.durability != "async":
+            await Settle(future)
+            with self.lock:
+                outbox.note_flown()
+        if run.tell is not None:
+            run.tell.publish()
+
+    def flush_base(self, base: Base) -> bool:
+        """In `exit` mode: have the base's row, and what is held back on it, staged. Return whether it had not been."""
+        draft, self.draft = self.draft, None
+        if draft is not None:
+            base.digest = self._seal(draft, self.holds).digest
+        held, self.held = self.held, []
+        for record in held:
+            self.add_record(base, *record)
+        return draft is not None

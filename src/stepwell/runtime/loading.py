@@ -18,6 +18,7 @@ from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import initial_values
 from stepwell.superstep.outcome import Interrupted, Question
 from stepwell.superstep.state import Base, Identity, State
+from stepwell.superstep.step_body import decode_step
 
 
 class Loaded(NamedTuple):
@@ -134,9 +135,15 @@ def apply_records(codec: Codec, base: Base, records: Sequence[RecordRow], run_id
             _apply(codec, base, index, record, run_id)
 
 
+_OVER = (lifecycle.FAILED, lifecycle.CANCELLED, lifecycle.ATTEMPT)
+"""Records that end an attempt of a node: its steps that failed are called anew in the next one."""
+
+
 def _apply(codec: Codec, base: Base, index: int, record: RecordRow, run_id: str) -> None:
     name = row_name(record)
     task_id = record.task_id
+    if record.kind in _OVER:
+        base.forget_failures(task_id)
     if record.kind == lifecycle.SUCCEEDED:
         base.outcomes[index] = layout.decode_succeeded(codec, record.body, name)
     elif record.kind == lifecycle.FAILED:
@@ -152,6 +159,8 @@ def _apply(codec: Codec, base: Base, index: int, record: RecordRow, run_id: str)
         outcome = base.outcomes[index]
         if isinstance(outcome, Interrupted) and any(q.call_id == call_id for q in outcome.questions):
             base.fresh |= {task_id}
+    elif record.kind == lifecycle.STEP:
+        base.stepped(task_id, decode_step(record.body, name))
     elif record.kind == lifecycle.DISCARDED:
         base.discard(index)
     elif record.kind == lifecycle.ATTEMPT and record.run_id == run_id:

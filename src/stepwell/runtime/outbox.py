@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from stepwell.errors import LeaseLostError
+from stepwell.errors import LeaseLostError, StoreError
 from stepwell.runtime.requests import Blocking, Settle, Write
 from stepwell.store import NO_DIGEST, Commit
 
@@ -23,7 +25,18 @@ FLUSH_SECONDS = 0.25
 class Outbox:
     """The commits of one run, in order."""
 
-    __slots__ = ("_ahead", "_flushed_at", "_run", "_struck", "checkpoint_id", "landed", "queued_seq")
+    __slots__ = (
+        "_ahead",
+        "_broken",
+        "_flushed_at",
+        "_flying",
+        "_run",
+        "_struck",
+        "checkpoint_id",
+        "fault",
+        "landed",
+        "queued_seq",
+    )
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -32,6 +45,12 @@ class Outbox:
         """The write that was queued last and not waited for."""
         self._struck: Commit | None = None
         """The write that is being waited for. One still here when an exception passes may have landed, or not."""
+        self._flying: deque[tuple[Future[None], Commit]] = deque()
+        """Writes that were queued in order with those of other threads, and not seen to land yet."""
+        self._broken: Commit | None = None
+        """The first posted write that an interruption struck: it may have landed, or not."""
+        self.fault: StoreError | None = None
+        """What a write from inside a node failed with: the run is at its end."""
         self.queued_seq = 0
         """The head the store has, or will have when everything queued has landed."""
         self.landed = (0, NO_DIGEST)
@@ -46,9 +65,48 @@ class Outbox:
 
     def go_back(self) -> tuple[int, bytes]:
         """After a write failed: leave what came behind it, and return the head that the store has."""
-        self._struck = self._ahead = None
+        self._struck = self._broken = self._ahead = self.fault = None
         self.queued_seq = self.landed[0]
         return self.landed
+
+    # -- beside other threads: the ledger's lock is held ---------------------------------------------------------------
+
+    def post(self, commit: Commit, leads: bool) -> Future[None] | None:
+        """Queue a write behind everything queued so far, also by other threads. Return the future to wait for, or None
+        where it is written. `leads` says that the caller goes on to settle it."""
+        self.note_flown()
+        store = self._run.store
+        assert store is not None
+        self.queued_seq = commit.rows.head_seq
+        if not store.blocking:
+            self._broken = self._broken or commit  # until it is known
+            store.commit(commit)
+            self._broken = None
+            self._note_head(commit)
+            return None
+        future = store.queue(commit, not leads)
+        self._flying.append((future, commit))
+        return future
+
+    def note_flown(self) -> None:
+        """Take note of the posted writes that are over."""
+        while self._flying and self._flying[0][0].done():
+            future, commit = self._flying.popleft()
+            error = future.exception()
+            if error is None:
+                self._note_head(commit)
+            elif not isinstance(error, StoreError):
+                self._broken = self._broken or commit
+            elif self.fault is None:
+                self.fault = (
+                    error if self._broken is None else StoreError(f"A write before it was interrupted: {error}")
+                )
+
+    def last_flying(self) -> Future[None] | None:
+        """Return the newest posted write that is not known to be over."""
+        return self._flying[-1][0] if self._flying else None
+
+    # -- the run's own -----------------------------------------------------------------------------------------------
 
     def send(self, commit: Commit) -> Awaitable[None] | None:
         """Write a commit as the mode says; return what is left to await for that, or None where it is done."""
@@ -70,19 +128,34 @@ class Outbox:
         await self._landing(Write(commit), commit)
 
     async def settle(self) -> None:
-        """Wait for the write that is ahead, if one is."""
+        """Wait for the write that is ahead, if one is, and for those posted beside it. Raises what they failed with."""
         if self._ahead is not None:
             await Settle(self._ahead[0])
             self._note_ahead()
+        await self.land()
+        if self.fault is not None:
+            raise self.fault
+
+    async def land(self) -> None:
+        """Wait until every posted write is over."""
+        lock = self._run.ledger.lock
+        while (last := self.last_flying()) is not None:
+            with suppress(StoreError):
+                await Settle(last)
+            with lock:
+                self.note_flown()
 
     async def make_sure(self) -> None:
         """After an interruption: bring the write that it struck to its end, so that what was finished is kept."""
         await self.settle()
-        commit = self._struck
-        if commit is not None:
-            if await Blocking(lambda: self._is_open(commit)):
-                await Write(commit)
-            self._note_landed(commit)
+        for commit in (self._broken, self._struck):
+            if commit is not None:
+                await self._bring(commit)
+
+    async def _bring(self, commit: Commit) -> None:
+        if await Blocking(lambda: self._is_open(commit)):
+            await Write(commit)
+        self._note_landed(commit)
 
     def _is_open(self, commit: Commit) -> bool:
         """Tell whether a commit is still to land. LeaseLostError where it cannot any more."""
@@ -98,13 +171,14 @@ class Outbox:
         self._note_landed(commit)
 
     def _note_landed(self, commit: Commit) -> None:
-        self._struck = None
+        self._struck = self._broken = None
         self._note_head(commit)
         if self._run.tell is not None:
             self._run.tell.publish()
 
     def _note_head(self, commit: Commit) -> None:
-        self.landed = commit.rows[:2]
+        if commit.rows.head_seq > self.landed[0]:
+            self.landed = commit.rows[:2]
         if commit.rows.checkpoints:
             self.checkpoint_id = commit.rows.checkpoints[-1].checkpoint_id
 
@@ -112,16 +186,21 @@ class Outbox:
 
     def _leave_behind(self, commit: Commit) -> Awaitable[None] | None:
         """Queue a write. The one before is over first, or raises what it failed with."""
-        now = self._run.clock.monotonic()
-        commit.flush = now - self._flushed_at >= FLUSH_SECONDS
-        if commit.flush:
-            self._flushed_at = now
+        commit.flush = self.is_due()
         self._struck = commit
         if self._ahead is not None and not self._ahead[0].done():
             return self._after_the_last(commit)
         self._note_ahead()
         self._enqueue(commit)
         return None
+
+    def is_due(self) -> bool:
+        """Tell whether it is time that a commit waits for the disk."""
+        now = self._run.clock.monotonic()
+        if now - self._flushed_at < FLUSH_SECONDS:
+            return False
+        self._flushed_at = now
+        return True
 
     async def _after_the_last(self, commit: Commit) -> None:
         await self.settle()

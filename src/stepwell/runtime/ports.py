@@ -27,6 +27,9 @@ SYNC_CALLS = 32
 class Port(Protocol):
     """What a run asks of its driver between requests."""
 
+    leads: bool
+    """Whether who waits for a queued write also writes it, on its own thread."""
+
     def perform(self, call: Call) -> Any:
         """Run this call as far as it goes without waiting. Return what comes of its task, or its next call, or the
         request to await."""

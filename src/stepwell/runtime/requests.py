@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import Call
+    from stepwell.runtime.deadlines import Deadline
+    from stepwell.runtime.journal import Entry
+    from stepwell.runtime.scope import Scope
     from stepwell.store import Commit
 
 
@@ -30,6 +33,8 @@ class Started(NamedTuple):
     """What it yielded to its event loop."""
     context: Context
     """The context it runs in."""
+    call: Call | None = None
+    """The call that it is."""
 
 
 class Done(NamedTuple):
@@ -105,6 +110,29 @@ class Blocking(Ask):
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self.function = function
+
+
+class Body(Ask):
+    """Run the body of a step. Answer: what it returns."""
+
+    __slots__ = ("deadline", "function", "is_async", "scope")
+
+    def __init__(
+        self, scope: Scope, function: Callable[[], Any], is_async: bool, deadline: Deadline | None = None
+    ) -> None:
+        self.scope = scope
+        self.function = function
+        self.is_async = is_async
+        self.deadline = deadline
+
+
+class Record(Ask):
+    """Write what a node wants recorded, and wait for it as the mode says."""
+
+    __slots__ = ("entry",)
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
 
 
 DURABLE = (Write, Settle)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stepwell.plan.compatibility import GraphChange
     from stepwell.runtime.calls import TaskRun
     from stepwell.runtime.deadlines import Deadline
+    from stepwell.runtime.journal import Journal
     from stepwell.runtime.ledger import Ledger
     from stepwell.runtime.ports import Port
     from stepwell.runtime.stream.consumer import Stream
@@ -73,7 +74,7 @@ class Run:
     __slots__ = (
         "admitted", "ambient", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "cost",
         "driving", "durability", "ended_before", "graph_changed", "hears", "ids", "input_wrote", "item_store", "jitter",
-        "leases", "ledger", "live", "plan", "port", "request", "rules", "run_id", "store", "stream", "tell",
+        "journal", "leases", "ledger", "live", "plan", "port", "request", "rules", "run_id", "store", "stream", "tell",
     )  # fmt: skip
 
     base: Base
@@ -124,6 +125,8 @@ class Run:
             or self.hears is not None
         )
         """Whether langchain objects that nodes call without a config are to find the node's own."""
+        self.journal: Journal | None = None
+        """What nodes record while they run, once one has."""
         self.run_id: str = ""
         self.admitted = False
         """Whether the run has begun: from then on its end must be recorded."""

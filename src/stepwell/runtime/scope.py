@@ -21,6 +21,7 @@ from stepwell.errors import GraphInterrupt
 from stepwell.graph.types import MISSING, Interrupt
 from stepwell.ids import interrupt_id
 from stepwell.superstep.outcome import Question
+from stepwell.superstep.steps import Step
 
 if TYPE_CHECKING:
     from stepwell.runtime.deadlines import Deadline
@@ -117,6 +118,10 @@ class Owner(Protocol):
 
     def runtime(self, hears: Deadline | None) -> Runtime[Any]: ...
 
+    def steps(self) -> Mapping[str, Step]:
+        """Return the steps this code has recorded: call id → step."""
+        ...
+
     def digest(self, value: Any) -> str: ...
 
     def node_name(self) -> str: ...
@@ -134,8 +139,16 @@ class Scope:
     owner: Owner
     prefix: str
     questions: tuple[Question, ...] = ()
+    is_async: bool
+    """Whether the code at home here is async."""
+    name: str = ""
+    """What the step is called whose body this is."""
     deadline: Deadline | None = None
     """When it has had its time, if it is limited."""
+    outer: Scope | None = None
+    """Where the step was called whose body this is."""
+    over = False
+    """Whether its time is over: what it does from here on counts no more."""
     _home: tuple[int, object] | None = None
     _counts: dict[tuple[str, ...], int] | None = None
 
@@ -144,10 +157,24 @@ class Scope:
         """What is told of progress made here: its own deadline, else that of the node which runs this graph."""
         return self.owner.heard_by() if self.deadline is None else self.deadline.hears
 
+    @property
+    def root(self) -> Scope:
+        """The node's own call, in which this runs."""
+        return self if self.outer is None else self.outer.root
+
+    @property
+    def is_over(self) -> bool:
+        return self.over or (self.outer is not None and self.outer.is_over)
+
     def enter(self) -> None:
         """Take the calling thread or asyncio task as the one in which the node itself runs."""
         current.set(self)
         self._home = _place()
+
+    def calls_on_loop(self) -> bool:
+        """Tell whether the code that calls is on an event loop, and awaits what it calls."""
+        place = _place()
+        return self.is_async if place == self._home else place[1] is not None
 
     def call_id(self, callee: str, value: Any) -> str:
         """Return the id of this call of `callee`: the same when the node runs again."""
@@ -166,8 +193,9 @@ class Scope:
         if answer is not MISSING:
             return answer
         question = Question(interrupt_id(self.owner.task_id(), call_id), call_id, value)
+        root = self.root
         with _lock:
-            self.questions = (*self.questions, question)  # after the call is back nobody looks any more
+            root.questions = (*root.questions, question)  # after the call is back nobody looks any more
         raise GraphInterrupt((Interrupt(value=value, id=question.interrupt_id),))
 
     def asked(self) -> tuple[Question, ...]:
@@ -186,7 +214,8 @@ _lock = threading.Lock()  # guards every scope's counters and questions: held fo
 current: ContextVar[Scope | None] = ContextVar("stepwell_scope", default=None)
 
 
-def _scope(caller: str) -> Scope:
+def running(caller: str) -> Scope:
+    """Return the scope of the code that calls. RuntimeError outside of a run."""
     scope = current.get()
     if scope is None:
         raise RuntimeError(f"Called {caller} outside of a runnable context: call it from a node while its graph runs")
@@ -199,27 +228,27 @@ def interrupt(value: Any) -> Any:
     The node runs again from its start; each call of `interrupt` is a question of its own, answered at most once. The
     question is durable before it is reported, the answer before anything runs on it. None is an answer.
     """
-    return _scope("interrupt").ask(value)
+    return running("interrupt").ask(value)
 
 
 def get_config() -> Mapping[str, Any]:
     """Return the config of the running node."""
-    scope = _scope("get_config")
+    scope = running("get_config")
     return scope.owner.config(scope.hears)
 
 
 def get_runtime(context_schema: type[Context] | None = None) -> Runtime[Context]:
     """Return the runtime of the running node."""
-    scope = _scope("get_runtime")
+    scope = running("get_runtime")
     return scope.owner.runtime(scope.hears)
 
 
 def get_stream_writer() -> StreamWriter:
     """Return the function that sends to the stream mode "custom"."""
-    scope = _scope("get_stream_writer")
+    scope = running("get_stream_writer")
     return scope.owner.runtime(scope.hears).stream_writer
 
 
 def get_store() -> Any:
     """Return the item store the graph was compiled with."""
-    return _scope("get_store").owner.runtime(None).store
+    return running("get_store").owner.runtime(None).store

@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 class SyncPort:
     """Mail for a run whose engine thread is the caller's."""
 
+    leads = True
     __slots__ = ("_cancels", "_direct", "_mail", "run")
 
     def __init__(self, run: Run) -> None:
@@ -70,7 +71,8 @@ class SyncPort:
         if isinstance(request, Mail):
             return self._collect(request.timeout)
         if isinstance(request, Settle):
-            return request.future.result()
+            assert self.run.store is not None
+            return self.run.store.settle(request.future)
         if isinstance(request, Sleep):
             return time.sleep(request.seconds)
         assert isinstance(request, Blocking)

@@ -308,8 +308,15 @@ class Store(Protocol):
         """Write under the fence; durable when this returns. LeaseLostError: nothing was written."""
         ...
 
-    def queue(self, commit: Commit) -> Future[None]:
-        """Queue the same write and return at once. Writes land in the order in which they were queued."""
+    def queue(self, commit: Commit, wake: bool = True) -> Future[None]:
+        """Queue the same write and return at once. Writes land in the order in which they were queued.
+
+        `wake` is False where the caller goes on to `settle` the future: then nobody else has to begin.
+        """
+        ...
+
+    def settle(self, future: Future[None]) -> None:
+        """Wait for a queued write, writing on this thread what is queued. Raises what the write failed with."""
         ...
 
     def append(self, message: Message) -> MessageRow:

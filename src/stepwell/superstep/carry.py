@@ -19,6 +19,7 @@ CARRIED = (
     lifecycle.FAILED,
     lifecycle.CANCELLED,
     lifecycle.DISCARDED,
+    lifecycle.STEP,
 )
 
 

@@ -21,10 +21,11 @@ INTERRUPTED: Final = "interrupted"
 ATTEMPT: Final = "attempt"
 ANSWER: Final = "answer"
 DISCARDED: Final = "discarded"
+STEP: Final = "step"
 ORIGIN: Final = "origin"
 BREAKPOINTS: Final = "breakpoints"
 
-RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED, ORIGIN, BREAKPOINTS)
+RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED, STEP, ORIGIN, BREAKPOINTS)
 """What can be recorded on a base checkpoint. The newest of the first four is the task's outcome, unless the task was
 discarded since. The last two stand on no checkpoint (base 0): they are of the whole thread."""
 

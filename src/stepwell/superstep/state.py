@@ -14,6 +14,7 @@ from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING
 from stepwell.ids import TaskIds, structural_hash
 from stepwell.superstep.outcome import Outcome
+from stepwell.superstep.steps import Step, Steps, without_failures
 
 new = tuple.__new__
 """Makes a named tuple of all its fields at a third of the cost of calling its class: for those made every superstep."""
@@ -102,6 +103,8 @@ class Base:
     """Ids of tasks answered since they last paused."""
     attempts: Mapping[str, tuple[int, int, int]] = _NOTHING
     """Task id → attempts that failed, wall time of the first one, wall time of the next try (microseconds)."""
+    steps: Mapping[str, Steps] = _NOTHING
+    """Task id → the steps its node has recorded."""
     records = 0
     """Rows recorded on this base so far."""
 
@@ -119,14 +122,27 @@ class Base:
         self.answers = {**self.answers, task_id: {**self.answers.get(task_id, _NOTHING), call_id: value}}
 
     def discard(self, index: int) -> None:
-        """Forget the outcome of a task: it runs anew, with the answers it has."""
+        """Forget the outcome of a task and its steps: it runs anew, with the answers it has."""
         self.outcomes[index] = None
+        if self.steps:
+            self.steps = {task_id: steps for task_id, steps in self.steps.items() if task_id != self.tasks[index].id}
         if self.fresh:
             self.fresh -= {self.tasks[index].id}
 
     def attempted(self, task_id: str, attempts: int, first_at: int, next_at: int) -> None:
         """Note that an attempt failed and another is due."""
         self.attempts = {**self.attempts, task_id: (attempts, first_at, next_at)}
+
+    def stepped(self, task_id: str, step: Step) -> None:
+        """Note what came of a step of this task."""
+        if self.steps is _NOTHING:
+            self.steps = {}
+        self.steps.setdefault(task_id, {})[step.call_id] = step  # type: ignore[attr-defined]
+
+    def forget_failures(self, task_id: str) -> None:
+        """Forget the steps of a task that failed: an attempt of its node is over, and the next one calls them anew."""
+        if task_id in self.steps:
+            self.steps = {**self.steps, task_id: without_failures(self.steps[task_id])}
 
     @property
     def checkpoint_id(self) -> str:

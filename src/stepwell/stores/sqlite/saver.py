@@ -67,9 +67,13 @@ class SqliteStore:
         """Write under the fence; durable when this returns."""
         self._writer.run(commit)
 
-    def queue(self, commit: Commit) -> Future[None]:
+    def queue(self, commit: Commit, wake: bool = True) -> Future[None]:
         """Queue the same write; the future is answered once it is durable."""
-        return self._writer.queue(commit)
+        return self._writer.queue(commit, wake)
+
+    def settle(self, future: Future[None]) -> None:
+        """Wait for a queued write, writing on this thread what is queued."""
+        self._writer.settle(future)
 
     def append(self, message: Message) -> MessageRow:
         """Leave a message in a thread's inbox; durable when this returns."""

@@ -26,6 +26,15 @@ from stepwell.stores.sqlite.transaction import Transactions
 LARGEST_GROUP = 256
 
 
+class Queued(Future[None]):
+    """A write that waits for whoever leads next."""
+
+    def __init__(self, work: Commit) -> None:
+        super().__init__()
+        self.set_running_or_notify_cancel()  # what is queued lands: nobody can cancel it any more
+        self.member = Member(work, self)
+
+
 class Writer:
     """Takes writes from any thread and lets one of them lead."""
 
@@ -59,18 +68,28 @@ class Writer:
             raise member.error
         return member.result
 
-    def queue(self, work: Commit) -> Future[None]:
-        """Leave the write to the writer thread. Never blocks on the database, so a loop may call it."""
+    def queue(self, work: Commit, wake: bool = True) -> Future[None]:
+        """Leave the write to the writer thread or, with `wake` False, to a caller who is about to `settle` it. Never
+        blocks on the database, so a loop may call it."""
         self.check_open()
-        future: Future[None] = Future()
-        future.set_running_or_notify_cancel()  # what is queued lands: nobody can cancel it any more
-        if self._thread is None:
+        future = Queued(work)
+        if wake and self._thread is None:
             self._start()
-        self._waiting.append(Member(work, future))
-        self._wake.put(True)
+        self._waiting.append(future.member)
+        if wake:
+            self._wake.put(True)
         if self._closed is not None:  # closed since the first line: nobody else would answer
             self._drain()
         return future
+
+    def settle(self, future: Future[None]) -> None:
+        """Wait for a queued write, leading on this thread; raises what it failed with."""
+        assert isinstance(future, Queued)
+        with self.lock:
+            while future.member.open:
+                self._lead(future.member)
+        self._publish()
+        future.result()
 
     def check_open(self) -> None:
         """Raise where the store was closed, or belongs to the process this one was forked from."""
@@ -138,12 +157,15 @@ class Writer:
             with self.lock:
                 while self._waiting:
                     self._lead(None)
-            while self._answered:
-                try:
-                    member = self._answered.popleft()
-                except IndexError:  # another thread was faster
-                    break
-                member.publish()
+            self._publish()
+
+    def _publish(self) -> None:
+        while self._answered:
+            try:
+                member = self._answered.popleft()
+            except IndexError:  # another thread was faster
+                break
+            member.publish()
 
     def _lead(self, own: Member | None) -> None:
         """Run what waits as one transaction; the lock is held. `own` is the member of the leading thread."""

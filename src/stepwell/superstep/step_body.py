@@ -1,0 +1,59 @@
+"""The layout of a step's record, and which exceptions can be made again from one."""
+
+from __future__ import annotations
+
+import builtins
+
+import ormsgpack
+
+from stepwell.codec import Codec
+from stepwell.errors import CorruptRecordError, StepError, UnserializableValueError
+from stepwell.superstep.body import FORMAT
+from stepwell.superstep.outcome import text_of
+from stepwell.superstep.steps import Step
+
+_TYPES = (str, str, str, str, str, str, bytes, str, bytes, int, int, int)
+
+
+def encode_step(step: Step) -> bytes:
+    """Return the body of the record."""
+    return ormsgpack.packb((FORMAT, *step))
+
+
+def decode_step(body: bytes, record: str) -> Step:
+    """Return what the record says. CorruptRecordError where its body does not fit its layout."""
+    try:
+        found, *parts = ormsgpack.unpackb(body)
+    except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
+        raise CorruptRecordError(record=record, reason=str(error)) from error
+    if found != FORMAT or tuple(map(type, parts)) != _TYPES:
+        raise CorruptRecordError(record=record, reason="its body does not fit its layout")
+    return Step(*parts)
+
+
+def encode_raised(codec: Codec, error: BaseException) -> bytes:
+    """Return an exception's type and arguments, or b"" where it is not one that can be made again from them."""
+    kind = type(error)
+    if kind is not getattr(builtins, kind.__name__, None):
+        return b""
+    try:
+        return codec.dumps((kind.__name__, error.args), "error")
+    except UnserializableValueError:
+        return b""
+
+
+def error_of(codec: Codec, step: Step) -> Exception:
+    """Return what a recorded failure raises again: the built-in exception that it was, else a StepError saying so."""
+    if step.raised:
+        name, args = codec.loads(step.raised, f"error of {step.callee}")
+        kind = getattr(builtins, name, None)
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            return kind(*args)
+    return StepError(step_id=step.call_id, callee=step.callee, error=step.error)
+
+
+def failed_step(codec: Codec, step: Step, error: BaseException, status: str, attempts: int, at: int) -> Step:
+    """Return the step after an attempt that raised this."""
+    return step._replace(
+        status=status, error=text_of(error), raised=encode_raised(codec, error), attempts=attempts, at=at
+    )
