@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         MigrationError as MigrationError,
         NestedInterruptError as NestedInterruptError,
         NestedThreadError as NestedThreadError,
+        NoCacheError as NoCacheError,
         NoCheckpointerError as NoCheckpointerError,
         NodeCancelledError as NodeCancelledError,
         NodeTimeoutError as NodeTimeoutError,
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
         add_messages as add_messages,
     )
     from stepwell.graph.policies import (
+        CachePolicy as CachePolicy,
         RetryPolicy as RetryPolicy,
         TimeoutPolicy as TimeoutPolicy,
     )
@@ -188,11 +190,19 @@ if TYPE_CHECKING:
         Checkpoint as Checkpoint,
         CheckpointTuple as CheckpointTuple,
     )
+    from stepwell.store.cache import (
+        Cache as Cache,
+        CacheKey as CacheKey,
+    )
+    from stepwell.stores.sqlite.cache import (
+        InMemoryCache as InMemoryCache,
+        SqliteCache as SqliteCache,
+    )
 
 _HOMES = {
     "stepwell.graph.types": ("START", "END", "Send", "Command", "Interrupt", "Overwrite", "Answer", "StateUpdate"),
     "stepwell.graph.state_graph": ("StateGraph",),
-    "stepwell.graph.policies": ("RetryPolicy", "TimeoutPolicy"),
+    "stepwell.graph.policies": ("CachePolicy", "RetryPolicy", "TimeoutPolicy"),
     "stepwell.graph.retry_rules": ("default_retry_on",),
     "stepwell.graph.managed": ("IsLastStep", "RemainingSteps"),
     "stepwell.graph.channels": (
@@ -257,6 +267,8 @@ _HOMES = {
     "stepwell.savers.runs": ("RunPage", "RunRecord"),
     "stepwell.savers.sqlite": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
     "stepwell.engine": ("CompiledGraph",),
+    "stepwell.store.cache": ("Cache", "CacheKey"),
+    "stepwell.stores.sqlite.cache": ("InMemoryCache", "SqliteCache"),
     "stepwell.engine.entrypoint": ("entrypoint",),
     "stepwell.errors": (
         "AmbiguousAnswerError",
@@ -285,6 +297,7 @@ _HOMES = {
         "MigrationError",
         "NestedInterruptError",
         "NestedThreadError",
+        "NoCacheError",
         "NoCheckpointerError",
         "NodeCancelledError",
         "NodeTimeoutError",

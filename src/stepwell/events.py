@@ -236,6 +236,33 @@ class AnswerRecorded(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepEvent(TaskEvent):
+    """Something that happened to a step: a call that the task's code made."""
+
+    step_id: str
+    """Its call id: the same when the node runs again."""
+    callee: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted(StepEvent):
+    """The code of the step was called, or looked up in the cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinished(StepEvent):
+    """The step returned, and its result is recorded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFailed(StepEvent):
+    """The step raised and no retry is left."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownEvent(Event):
     """An entry of a log whose kind this version does not know."""
 
@@ -261,6 +288,7 @@ KINDS: Mapping[str, type[Event]] = {
         *(SuperstepStarted, SuperstepCommitted, CheckpointCommitted, CheckpointRestored, ThreadForked),
         *(TaskScheduled, TaskStarted, TaskFinished, TaskFailed, TaskCancelled),
         *(RetryScheduled, InterruptRaised, AnswerRecorded),
+        *(StepStarted, StepFinished, StepFailed),
     )
 }
 """Every event by the name a log has it under."""

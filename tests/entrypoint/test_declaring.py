@@ -97,8 +97,9 @@ def test_partials_objects_and_lambdas_are_functions_too() -> None:
         def __call__(self, number: int) -> int:
             return number * 2
 
-    assert entrypoint()(functools.partial(pow, exp=3)).invoke(2) == 8
-    assert entrypoint()(Doubling()).invoke(2) == 4
+    cube, doubling = entrypoint()(functools.partial(pow, exp=3)), entrypoint()(Doubling())
+    assert (list(cube.plan.nodes), list(doubling.plan.nodes)) == (["pow"], ["Doubling"])
+    assert (cube.invoke(2), doubling.invoke(2)) == (8, 4)
     assert entrypoint()(lambda number: number + 1).invoke(2) == 3
 
 

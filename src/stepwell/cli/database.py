@@ -82,6 +82,7 @@ def _bind(graph: Any, saver: SqliteSaver, events: bool) -> CompiledGraph:
         graph.plan,
         checkpointer=saver,
         store=graph.store,
+        cache=graph.cache,
         debug=graph.debug,
         name=graph.name,
         config=graph._config,

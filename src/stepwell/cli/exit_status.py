@@ -58,6 +58,7 @@ STATUS_OF: Final = {
     "interrupt_answered": USAGE,
     "ambiguous_answer": USAGE,
     "no_checkpointer": USAGE,
+    "no_cache": USAGE,
     "invalid_checkpointer": USAGE,
     "read_only_saver": USAGE,
     "graph_error": USAGE,

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from typing import Any, Literal, Unpack
 
+from stepwell.engine.caching import Caching
 from stepwell.engine.editing import Editing
 from stepwell.engine.reading import Reading
 from stepwell.engine.shape import Shape
@@ -39,7 +40,7 @@ from stepwell.runtime.stream.payloads import as_interrupt, interrupted, output_o
 from stepwell.runtime.sync_driver import drive_sync, stream_sync
 
 
-class CompiledGraph(Reading, Editing, Shape):
+class CompiledGraph(Reading, Editing, Shape, Caching):
     """A graph that runs. With a checkpointer every run is durable; without one the same engine keeps nothing."""
 
     # -- running ------------------------------------------------------------------------------------------------------
@@ -183,6 +184,7 @@ class CompiledGraph(Reading, Editing, Shape):
             self.plan,
             checkpointer=self.checkpointer,
             store=self.store,
+            cache=self.cache,
             debug=self.debug,
             name=self.name,
             config=bound,

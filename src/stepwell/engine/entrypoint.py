@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 from stepwell.engine.compiled import CompiledGraph
 from stepwell.errors import InvalidGraphError
-from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
+from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from stepwell.graph.workflow import Final, workflow_of
 from stepwell.plan.workflow import workflow_plan
+from stepwell.store.cache import Cache
 
 
 class entrypoint:
@@ -21,7 +22,7 @@ class entrypoint:
     run saved, or None), `config`, `runtime`, `writer` and `store`. What it returns is the output and, on the same
     thread, the next run's `previous`; `entrypoint.final(value=, save=)` tells the two apart. Both are durable with the
     end of the run, in the same transaction. The whole function is one superstep: after a crash, a failure or a pause it
-    runs again from its start, with the answers it got.
+    runs again from its start, with the answers it got and what its `task` calls returned.
 
     `name` becomes the graph id under which threads are stored, else the function's module and qualified name. The
     options after it are those of `StateGraph.compile`; `migrate` gets the values `__end__` and `__previous__`. Raises
@@ -35,7 +36,9 @@ class entrypoint:
         self,
         checkpointer: Any = None,
         store: Any = None,
+        cache: Cache | None = None,
         context_schema: Any = None,
+        cache_policy: CachePolicy | None = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
         *,
@@ -49,23 +52,12 @@ class entrypoint:
     ) -> None:
         if inspect.isroutine(checkpointer):
             raise InvalidGraphError(f"Write @entrypoint() above `{checkpointer.__name__}`, with the parentheses.")
-        self._wiring: dict[str, Any] = {
-            "checkpointer": checkpointer,
-            "store": store,
-            "listeners": listeners,
-            "events": events,
-        }
-        self._declared: dict[str, Any] = {
-            "context_schema": context_schema,
-            "retry_policy": retry_policy,
-            "timeout": timeout,
-        }
-        self._stored: dict[str, Any] = {
-            "version": version,
-            "aliases": aliases,
-            "migrate": migrate,
-            "on_change": on_change,
-        }
+        self._wiring: dict[str, Any] = {"checkpointer": checkpointer, "store": store, "cache": cache}
+        self._wiring |= {"listeners": listeners, "events": events}
+        self._declared: dict[str, Any] = {"context_schema": context_schema, "cache_policy": cache_policy}
+        self._declared |= {"retry_policy": retry_policy, "timeout": timeout}
+        self._stored: dict[str, Any] = {"version": version, "aliases": aliases}
+        self._stored |= {"migrate": migrate, "on_change": on_change}
         self._name = name
 
     def __call__(self, function: Callable[..., Any]) -> CompiledGraph:

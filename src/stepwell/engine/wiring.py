@@ -23,6 +23,7 @@ from stepwell.runtime.stream.consumer import Stream, wish_of
 from stepwell.runtime.sync_driver import SyncPort
 from stepwell.runtime.telling import audience
 from stepwell.store import Store
+from stepwell.store.cache import Cache
 from stepwell.worker.lease import LeaseKeeper
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Wired:
         *,
         checkpointer: Any = None,
         store: Any = None,
+        cache: Cache | None = None,
         debug: bool = False,
         name: str | None = None,
         config: Config = None,
@@ -90,6 +92,7 @@ class Wired:
         self.name = name or "LangGraph"
         self.checkpointer = checkpointer
         self.store = store
+        self.cache = cache
         self.debug = debug
         self._config = config
         self._step_timeout: float | None = None
@@ -131,7 +134,9 @@ class Wired:
 
     def _new_run(self, request: Request, stream: Stream | None = None) -> Run:
         parts = (self.plan, self.codec, self._durable, request, _CLOCK, _IDS, self.store)
-        return Run(*parts, stream, self._leases, self._audience)
+        run = Run(*parts, stream, self._leases, self._audience)
+        run.cache = self.cache
+        return run
 
     def _stream(self, modes: Modes, options: StreamOptions) -> Stream:
         """Return what hands out and prints what a call asks to see."""

@@ -12,7 +12,7 @@
     │   ├── AmbiguousAnswerError (also a RuntimeError)
     │   ├── UnknownInterruptError      · InterruptAnsweredError
     │   ├── MessageConflictError
-    │   └── UnknownTaskError           · NoCheckpointerError
+    │   └── UnknownTaskError           · NoCheckpointerError · NoCacheError
     │                                · ParentCommand · ReadOnlySaverError (also a NotImplementedError)
     ├── RunError                       a run could not go on; its thread can be resumed
     │   ├── GraphRecursionError        · NodeTimeoutError · NodeCancelledError · MergeError
@@ -168,6 +168,12 @@ class NoCheckpointerError(UsageError):
     InMemorySaver()."""
 
     code = "no_checkpointer"
+
+
+class NoCacheError(UsageError):
+    """No cache is set for this graph, so there is nothing to clear: compile it with cache=."""
+
+    code = "no_cache"
 
 
 class InvalidCheckpointerError(UsageError, TypeError):

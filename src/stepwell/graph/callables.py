@@ -87,6 +87,13 @@ def name_of(source: Any) -> str | None:
     return None if name == "<lambda>" else str(name)
 
 
+def called_name(source: Any) -> str | None:
+    """Return the name of what is called in the end: a partial goes by the name of its function."""
+    while isinstance(source, functools.partial):
+        source = source.func
+    return name_of(source)
+
+
 def hints_of(source: Any) -> dict[str, Any]:
     """Return the annotations of a callable that can be resolved; one that cannot does not hide the others."""
     function = function_of(source)

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from stepwell.errors import InvalidGraphError
 from stepwell.graph.callables import UserCode, hints_of, name_of, user_code
 from stepwell.graph.injection import first_parameter
-from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
+from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from stepwell.graph.schema import is_schema_class
 from stepwell.graph.types import END, START, Command
 
@@ -34,6 +34,7 @@ class NodeSpec:
     """Targets the node says it may jump to, each with a label or None."""
     retry: tuple[RetryPolicy, ...] = ()
     timeout: TimeoutPolicy | None = None
+    cache: CachePolicy | None = None
     defer: bool = False
     goto: GotoMode = "add"
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -117,6 +118,13 @@ def retry_policies(policy: RetryPolicy | Sequence[RetryPolicy] | None) -> tuple[
         if not isinstance(item, RetryPolicy):
             raise TypeError(f"retry_policy is a RetryPolicy or a sequence of them, not {type(item).__name__}")
     return policies
+
+
+def cache_policy(policy: Any) -> CachePolicy | None:
+    """Return a cache policy as it was given. TypeError for what is none."""
+    if policy is not None and not isinstance(policy, CachePolicy):
+        raise TypeError(f"cache_policy is a CachePolicy, not {type(policy).__name__}")
+    return policy
 
 
 def branch_of(source: str, path: Any, path_map: Mapping[Hashable, str] | Sequence[str] | None) -> BranchSpec:

@@ -1,4 +1,5 @@
-"""What a node may be told about failing: when to try again (`RetryPolicy`) and how long to wait (`TimeoutPolicy`).
+"""What a node may be told: when to try again (`RetryPolicy`), how long to wait (`TimeoutPolicy`), and that what it
+returned may serve again (`CachePolicy`).
 
 The rules are declared here and carried out by the runtime. The rule kept: a policy that cannot work is refused when it
 is written, not when it is needed.
@@ -82,6 +83,30 @@ class TimeoutPolicy:
         run = _seconds("run_timeout", policy.run_timeout)
         idle = _seconds("idle_timeout", policy.idle_timeout)
         return None if run is None and idle is None else TimeoutPolicy(run, idle, policy.refresh_on)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePolicy:
+    """Let what was returned for an input serve again for an equal one, on any thread, where the graph has a cache.
+
+    Errors and pauses are never kept, and nothing that hangs on the answer to a question.
+    """
+
+    key_func: Callable[..., str | bytes] | None = None
+    """Called as the function is (a node's with its input), it returns what tells inputs apart; without it, the whole
+    input does."""
+    ttl: float | timedelta | None = None
+    """Seconds, or a timedelta, for which it may serve; None: until the cache is cleared."""
+
+    def __post_init__(self) -> None:
+        if self.key_func is not None and not callable(self.key_func):
+            raise TypeError(f"key_func is a function of the input, not {self.key_func!r}")
+        _seconds("ttl", self.ttl)
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a result may serve."""
+        return _seconds("ttl", self.ttl)
 
 
 def idle_needs_async(node: str) -> str:

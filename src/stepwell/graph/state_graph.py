@@ -20,7 +20,7 @@ from stepwell.graph import nodes as make
 from stepwell.graph.callables import user_code
 from stepwell.graph.channels import Channel
 from stepwell.graph.nodes import BranchSpec, GotoMode, NodeSpec
-from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
+from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from stepwell.graph.schema import Schema
 from stepwell.graph.state_keys import StateKeys
 from stepwell.graph.types import END, START
@@ -91,6 +91,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         input_schema: Any = None,
         retry_policy: RetryPolicy | Sequence[RetryPolicy] | None = None,
         timeout: float | timedelta | TimeoutPolicy | None = None,
+        cache_policy: CachePolicy | None = None,
         destinations: Mapping[str, str] | Sequence[str] | None = None,
         goto: GotoMode = "add",
     ) -> Self:
@@ -119,6 +120,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             make.jump_targets(action) if destinations is None else make.destination_map(destinations),
             make.retry_policies(retry_policy),
             TimeoutPolicy.coerce(timeout),
+            make.cache_policy(cache_policy),
             defer,
             goto,
             dict(metadata or {}),
@@ -223,6 +225,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         self,
         checkpointer: Any = None,
         *,
+        cache: Any = None,
         store: Any = None,
         interrupt_before: Breakpoints | None = None,
         interrupt_after: Breakpoints | None = None,
@@ -244,6 +247,7 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
         of today; `migrate(values, from_version)` returns the values of another version as this one has them, without
         any effect of its own; `on_change` is what a run does that finds another fingerprint, "warn" (log it), "ignore",
         "raise", or a function of the `GraphChange`, which refuses by raising.
+        `cache` keeps what nodes with a `cache_policy` returned (`InMemoryCache`, `SqliteCache`).
         `listeners` are called with every event of every run (`stepwell.events`); `events=True` keeps a log of them with
         each run, which `saver.events(run_id)` reads.
         """
@@ -257,8 +261,8 @@ class StateGraph(Generic[StateT, ContextT, InputT, OutputT]):
             migrate=migrate,
             on_change=on_change,
         )
-        telling = {"listeners": listeners, "events": events}
-        compiled = _engine()(self, plan, checkpointer=checkpointer, store=store, debug=debug, name=name, **telling)
+        given = {"checkpointer": checkpointer, "cache": cache, "store": store, "debug": debug, "name": name}
+        compiled = _engine()(self, plan, **given, listeners=listeners, events=events)
         self.compiled = True
         return compiled
 

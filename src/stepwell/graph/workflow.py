@@ -18,13 +18,13 @@ from typing_extensions import TypeVar
 
 from stepwell.errors import GeneratorEntrypointError, InvalidGraphError
 from stepwell.graph import nodes as make
-from stepwell.graph.callables import UserCode, function_of, hints_of, name_of, user_code
+from stepwell.graph.callables import UserCode, called_name, function_of, hints_of, user_code
 from stepwell.graph.channels import Channel, LastValue
+from stepwell.graph.identity import qualified_name
 from stepwell.graph.injection import first_parameter
-from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
+from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from stepwell.graph.schema import RootSchema, Schema
 from stepwell.graph.types import END, PREVIOUS
-from stepwell.ids import home_of
 
 ValueT = TypeVar("ValueT", default=Any)
 SaveT = TypeVar("SaveT", default=Any)
@@ -71,6 +71,7 @@ class Workflow:
     """The types its annotations declare; Any where they declare none."""
     retry: tuple[RetryPolicy, ...]
     timeout: TimeoutPolicy | None
+    cache: CachePolicy | None
     context_schema: Any
 
     @property
@@ -85,31 +86,33 @@ def workflow_of(
     context_schema: Any,
     retry_policy: RetryPolicy | Sequence[RetryPolicy] | None,
     timeout: float | timedelta | TimeoutPolicy | None,
+    cache_policy: CachePolicy | None,
 ) -> Workflow:
     """Inspect a function. Raises InvalidGraphError for one that cannot be a workflow."""
     code = _checked(function)
     hints = hints_of(function)
     returns, saves = _returned(hints.get("return", Any))
-    inner = function_of(function)
-    name = name_of(inner) or "<lambda>"
+    name = called_name(function) or "<lambda>"
     return Workflow(
         name=make.new_node_name(name),
-        home=f"{home_of(inner)}.{getattr(inner, '__qualname__', name)}",
+        home=qualified_name(function),
         code=code,
         takes=hints.get(first_parameter(function) or "", Any),
         returns=returns,
         saves=saves,
         retry=make.retry_policies(retry_policy),
         timeout=TimeoutPolicy.coerce(timeout),
+        cache=make.cache_policy(cache_policy),
         context_schema=context_schema,
     )
 
 
 def _checked(function: Any) -> UserCode:
-    label = f"The entrypoint `{name_of(function) or '<lambda>'}`"
+    name = called_name(function) or "<lambda>"
+    label = f"The entrypoint `{name}`"
     inner = function_of(function)
     if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
-        raise GeneratorEntrypointError(function=name_of(function) or "<lambda>")
+        raise GeneratorEntrypointError(function=name)
     if callable(function) and first_parameter(function) is None:
         raise InvalidGraphError(f"{label} must have at least one parameter: the first one receives the input.")
     return user_code(function, label)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from stepwell.graph.callables import UserCode
+from stepwell.graph.identity import code_identity
 from stepwell.graph.nodes import BranchSpec, NodeSpec
 from stepwell.graph.schema import Schema
 from stepwell.graph.state_graph import StateGraph, use_compiler
@@ -100,6 +101,8 @@ def _node(builder: Builder, spec: NodeSpec, schemas: Mapping[Any, Schema], joins
         branches=_branches(builder, spec.name, reads, schemas),
         retry=spec.retry,
         timeout=spec.timeout,
+        cache=spec.cache,
+        code=code_identity(source) if spec.cache is not None else "",
         defer=spec.defer,
         metadata=MappingProxyType(dict(spec.metadata)),
         goto_replaces=spec.goto == "replace",

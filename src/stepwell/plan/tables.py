@@ -13,7 +13,7 @@ from stepwell.graph.types import START
 
 if TYPE_CHECKING:
     from stepwell.graph.channels import Channel
-    from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
+    from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
     from stepwell.graph.schema import Schema
     from stepwell.plan.drawing.outline import Outline
 
@@ -73,6 +73,10 @@ class NodePlan:
     retry: tuple[RetryPolicy, ...] = ()
     timeout: TimeoutPolicy | None = None
     """What limits one attempt, in seconds."""
+    cache: CachePolicy | None = None
+    """Whether, and for how long, what it returned may serve again."""
+    code: str = ""
+    """What tells its code from other code, where it has a cache policy."""
     defer: bool = False
     metadata: Mapping[str, Any] = field(default_factory=dict)
     goto_replaces: bool = False

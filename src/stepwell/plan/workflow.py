@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from stepwell.errors import InvalidGraphError
+from stepwell.graph.identity import code_identity
 from stepwell.graph.policies import idle_needs_async
 from stepwell.graph.types import END, START
 from stepwell.graph.workflow import AnyValueSchema, Workflow
@@ -35,7 +36,15 @@ def workflow_plan(
     _check_timeout(workflow)
     takes, returns = AnyValueSchema(workflow.takes, START), AnyValueSchema(workflow.returns, END)
     code, channels = callee(workflow.code), workflow.channels
-    node = NodePlan(workflow.name, code, takes, retry=workflow.retry, timeout=workflow.timeout)
+    node = NodePlan(
+        workflow.name,
+        code,
+        takes,
+        retry=workflow.retry,
+        timeout=workflow.timeout,
+        cache=workflow.cache,
+        code=code_identity(workflow.code.source) if workflow.cache is not None else "",
+    )
     start = NodePlan(START, code, takes, edges=(workflow.name,))
     shape = shape_of((start, node), (), channels, {})
     return Plan(

@@ -13,14 +13,16 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stepwell import points
-from stepwell.errors import GraphInterrupt, InvalidConfigError, NodeCancelledError
+from stepwell.errors import InvalidConfigError, NodeCancelledError
 from stepwell.graph import retry_rules
 from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
 from stepwell.graph.types import MISSING, PREVIOUS
 from stepwell.plan.tables import BranchPlan, Callee, NodePlan
+from stepwell.runtime.caching import cached_callee
 from stepwell.runtime.deadlines import Deadline, cancellable
 from stepwell.runtime.journal import journal_of
 from stepwell.runtime.progress import heard, load_langchain
+from stepwell.runtime.raised import caused, is_cancelled_error, pauses_in
 from stepwell.runtime.requests import Raised
 from stepwell.runtime.scope import (
     ExecutionInfo,
@@ -39,7 +41,6 @@ from stepwell.superstep.outcome import (
     Failed,
     Interrupted,
     Outcome,
-    Question,
     Returned,
     Route,
     Succeeded,
@@ -140,6 +141,8 @@ class TaskRun:
     """What the routers before it said."""
     call: Call | None = None
     """The call that is out. It knows its task, so it is let go as soon as it is back: no cycle is left to collect."""
+    reused = False
+    """Whether what the node returned came from the cache."""
     dropped = False
     """Whether the run has ended without waiting for this task: no further code of it is to run."""
 
@@ -210,8 +213,14 @@ class TaskRun:
             callee, arg = branch.callee, self._routed(branch, self.kept)
             prefix = f"branch:{branch.name}"
         kwargs = self._injected(callee, deadline) if callee.inject else _NOTHING
+        if self.run.cache is not None and self.node.cache is not None and self.kept is None:
+            callee = cached_callee(self, callee, arg)
         self.call = call = Call(self, prefix, callee, arg, kwargs, deadline)
         return call
+
+    def reuse(self) -> None:
+        """Note that the node was not called: the cache had what it would return."""
+        self.reused = True
 
     def perform(self, call: Call) -> Call | Outcome | Again:
         """Run a sync call on this thread, and the sync routers after it; return what comes of the task, or comes next.
@@ -356,11 +365,11 @@ class TaskRun:
         if call is not None and call.journalled:
             journal_of(self.run).barrier()
         asked = call.asked() if call is not None else ()
-        asked += tuple(q for q in _pauses(error) if q.interrupt_id not in {known.interrupt_id for known in asked})
+        asked += tuple(q for q in pauses_in(error) if q.interrupt_id not in {known.interrupt_id for known in asked})
         if asked:
             return Interrupted(asked, self.kept)
         if is_cancelled_error(error):
-            error = _caused(NodeCancelledError(node=self.task.node), error)
+            error = caused(NodeCancelledError(node=self.task.node), error)
         if not isinstance(error, Exception):
             raise error
         return self._failed(error)
@@ -378,23 +387,3 @@ class TaskRun:
     def _delay(self, policy: RetryPolicy, error: Exception) -> float:
         now = self.run.clock.now() / 1e6
         return retry_rules.delay(policy, self.attempt, error, now, self.run.jitter())
-
-
-def is_cancelled_error(error: BaseException) -> bool:
-    """Tell whether this is asyncio's CancelledError, without loading asyncio for runs that never use it."""
-    asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and isinstance(error, asyncio.CancelledError)
-
-
-def _caused(error: Exception, cause: BaseException) -> Exception:
-    error.__cause__ = cause
-    return error
-
-
-def _pauses(error: BaseException) -> tuple[Question, ...]:
-    """Return the questions of pauses raised by hand, also inside exception groups."""
-    if isinstance(error, BaseExceptionGroup):
-        return tuple(question for inner in error.exceptions for question in _pauses(inner))
-    if isinstance(error, GraphInterrupt):
-        return tuple(Question(i.id, f"raised/{i.id}", i.value) for i in error.interrupts if hasattr(i, "id"))
-    return ()

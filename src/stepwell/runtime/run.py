@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.ledger import Ledger
     from stepwell.runtime.ports import Port
     from stepwell.runtime.stream.consumer import Stream
+    from stepwell.store.cache import Cache
 
 DURABILITIES = ("sync", "async", "exit")
 
@@ -72,7 +73,8 @@ class Run:
     """The run's surroundings, fixed for its life, and the three things that move: base, ledger, rules."""
 
     __slots__ = (
-        "admitted", "ambient", "asked_by", "base", "clock", "codec", "config", "context", "context_vars", "cost",
+        "admitted", "ambient", "asked_by", "base", "cache",
+        "clock", "codec", "config", "context", "context_vars", "cost",
         "driving", "durability", "ended_before", "graph_changed", "hears", "ids", "input_wrote", "item_store", "jitter",
         "journal", "leases", "ledger", "live", "plan", "port", "request", "rules", "run_id", "store", "stream", "tell",
     )  # fmt: skip
@@ -96,8 +98,7 @@ class Run:
         audience: Audience | None = None,
     ) -> None:
         self.plan = plan
-        self.codec = codec
-        self.store = store
+        self.codec, self.store = codec, store
         self.request = request
         self.config = request.config
         self.durability = request.durability
@@ -127,6 +128,8 @@ class Run:
         """Whether langchain objects that nodes call without a config are to find the node's own."""
         self.journal: Journal | None = None
         """What nodes record while they run, once one has."""
+        self.cache: Cache | None = None
+        """Where results of nodes and tasks serve again, if the graph has one."""
         self.run_id: str = ""
         self.admitted = False
         """Whether the run has begun: from then on its end must be recorded."""
@@ -146,7 +149,7 @@ class Run:
         parts = (self.plan, self.codec, self.store, request, self.clock, self.ids, self.item_store)
         audience = self.tell.audience if self.tell is not None else None
         run = Run(*parts, self.stream, self.leases, audience)
-        run.port = self.port
+        run.port, run.cache = self.port, self.cache
         return run
 
     @property

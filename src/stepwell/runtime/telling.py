@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,7 @@ from stepwell.superstep import lifecycle
 from stepwell.superstep.decide import open_questions
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Succeeded, text_of
 from stepwell.superstep.state import Base, Task
+from stepwell.superstep.steps import FAILED, Step
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import TaskRun
@@ -64,7 +66,18 @@ def _listener(given: Any) -> Listener:
 class Teller:
     """What one run tells."""
 
-    __slots__ = ("_began", "_drafts", "_fork", "_keeps_log", "_listeners", "_news", "_over", "_run", "audience")
+    __slots__ = (
+        "_began",
+        "_drafts",
+        "_fork",
+        "_keeps_log",
+        "_listeners",
+        "_lock",
+        "_news",
+        "_over",
+        "_run",
+        "audience",
+    )
 
     def __init__(self, run: Run, to: Audience) -> None:
         self.audience = to
@@ -79,12 +92,14 @@ class Teller:
         """The lineage that begins with the next checkpoint."""
         self._began = False
         self._over = False
+        self._lock = threading.Lock()  # between the run and the threads of its nodes' steps
 
     # -- handing out ---------------------------------------------------------------------------------------------------
 
     def publish(self) -> None:
         """Hand out what was noted: it is durable now, or as durable as the mode makes it."""
-        news, self._news = self._news, []
+        with self._lock:
+            news, self._news = self._news, []
         for event in news:
             self._hand_out(event)
 
@@ -104,7 +119,8 @@ class Teller:
         """Return what the next write of the run adds to its log."""
         if not self._drafts:
             return ()
-        drafts, self._drafts = self._drafts, []
+        with self._lock:
+            drafts, self._drafts = self._drafts, []
         return [EventDraft(event.run_id, events.name_of(event), event.at, events.body_of(event)) for event in drafts]
 
     def _hand_out(self, event: Event) -> None:
@@ -263,6 +279,23 @@ class Teller:
         if self._began:
             where = self._task(task_run.base, task_run.task)
             self._note(events.RetryScheduled(**where, attempt=attempt, error=text_of(error), due_at=due_at))
+
+    def step_started(self, task_run: TaskRun, step: Step) -> None:
+        """Note that the code of a step is called, on whatever thread."""
+        where = {**self._step(task_run, step), "attempt": step.attempts + 1}
+        with self._lock:
+            self._note(events.StepStarted(**where))
+
+    def step_settled(self, task_run: TaskRun, step: Step) -> None:
+        """Note what became of a step, on whatever thread: it is durable."""
+        where = {**self._step(task_run, step), "attempt": step.attempts}
+        failed = step.status == FAILED
+        event = events.StepFailed(**where, error=step.error) if failed else events.StepFinished(**where)
+        with self._lock:
+            self._note(event)
+
+    def _step(self, task_run: TaskRun, step: Step) -> dict[str, Any]:
+        return {**self._task(task_run.base, task_run.task), "step_id": step.call_id, "callee": step.callee}
 
     def answered(self, base: Base, task: Task, interrupt_id: str) -> None:
         """Note an answer."""

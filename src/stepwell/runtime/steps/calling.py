@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 from stepwell.codec import is_scalar
 from stepwell.errors import NonDeterminismError, UnserializableValueError
 from stepwell.graph import retry_rules
-from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
+from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from stepwell.ids import structural_hash
+from stepwell.runtime.caching import cached_step
 from stepwell.runtime.deadlines import Deadline
 from stepwell.runtime.journal import Draft, Entry
 from stepwell.runtime.requests import Body, Record, Sleep
 from stepwell.runtime.scope import Scope
+from stepwell.runtime.steps import showing
 from stepwell.runtime.steps.children import Children
 from stepwell.runtime.steps.driving import Arriving, Steps, start_on_background_loop, start_on_thread
 from stepwell.superstep import lifecycle
@@ -48,14 +50,24 @@ class StepCode:
     timeout: TimeoutPolicy | None = None
     fills: Mapping[str, str] = field(default_factory=dict)
     """What of the engine's it takes: parameter → value."""
+    cache: CachePolicy | None = None
+    cached_as: str = ""
+    """What its results are kept under."""
+    identity: str = ""
+    """What tells its code from other code, where it has a cache policy."""
 
 
 class StepScope(Scope):
     """The surroundings of a step's body: inside those of the code that called it."""
 
+    owner: TaskRun
+    outer: Scope
+    reused = False
+    """Whether the body was not called: the cache had what it would return."""
+
     def __init__(self, outer: Scope, call_id: str, declared: StepCode) -> None:
         self.outer = outer
-        self.owner = outer.owner
+        self.owner = outer.owner  # type: ignore[assignment]  # the owner of a node's code is its task run
         self.prefix = call_id
         self.name = declared.name
         self.is_async = declared.is_async
@@ -72,11 +84,16 @@ def call_step(scope: Scope, declared: StepCode, args: tuple[Any, ...], kwargs: d
     known = call.owner.steps().get(call_id)
     if known is not None:
         _check_same(call.owner, known, step)
+    showing.called(call.owner, step, args, kwargs)
+    if known is not None:
         if known.status in (DONE, FAILED):
             return _over(run, known, on_loop)
         step = known
     filled = _filled(call.owner, scope, declared, kwargs)
-    steps = perform(scope, declared, step, partial(declared.function, *args, **filled))
+    function: Callable[[], Any] = partial(declared.function, *args, **filled)
+    if run.cache is not None and declared.cache is not None:
+        function = cached_step(run, declared, args, kwargs, function)
+    steps = perform(scope, declared, step, function)
     return _started(call, declared, steps, on_loop)
 
 
@@ -91,22 +108,26 @@ async def perform(scope: Scope, declared: StepCode, step: Step, function: Callab
         inner = StepScope(scope, step.call_id, declared)
         if declared.timeout is not None:
             inner.deadline = Deadline(declared.timeout, clock.monotonic, scope.hears)
+        showing.begun(inner.owner, step)
         try:
             value = await Body(inner, function, declared.is_async, inner.deadline if declared.timeout else None)
-            return await _done(scope, run, step, value)
+            return await _done(inner, run, step, value)
         except Exception as error:
             step = _after(run, declared, step, error)
             await _recorded(scope, run, step)
             if step.status == FAILED:
+                showing.failed(inner.owner, step)
                 raise
 
 
-async def _done(scope: Scope, run: Run, step: Step, value: Any) -> Any:
+async def _done(scope: StepScope, run: Run, step: Step, value: Any) -> Any:
     if run.store is None:
+        showing.finished(scope.owner, step._replace(status=DONE, attempts=step.attempts + 1), value, scope.reused)
         return value
     data = run.codec.dumps(value, f"result of {step.callee}")
     step = step._replace(status=DONE, value=data, attempts=step.attempts + 1, at=run.clock.now())
-    await _recorded(scope, run, step)
+    await _recorded(scope.outer, run, step)
+    showing.finished(scope.owner, step, value, scope.reused)
     return value if is_scalar(value) else run.codec.loads(data)
 
 

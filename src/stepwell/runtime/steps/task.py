@@ -5,15 +5,21 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from stepwell.errors import InvalidGraphError
-from stepwell.graph.callables import function_of, name_of
+from stepwell.graph.callables import called_name, function_of
+from stepwell.graph.identity import code_identity, qualified_name
 from stepwell.graph.injection import fillable
-from stepwell.graph.policies import RetryPolicy, TimeoutPolicy, idle_needs_async
+from stepwell.graph.nodes import cache_policy
+from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy, idle_needs_async
 from stepwell.runtime.scope import running
 from stepwell.runtime.steps.calling import StepCode, call_step, code_version
+
+if TYPE_CHECKING:
+    from stepwell.store.cache import Cache
 
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -41,6 +47,19 @@ class TaskFunction(Generic[Params, Result]):
         """
         return call_step(running(f"task {self.name!r}"), self.declared, args, kwargs)
 
+    def clear_cache(self, cache: Cache) -> None:
+        """Forget what this cache keeps of the function, for whatever graph."""
+        cache.clear(callee=self.declared.cached_as)
+
+    async def aclear_cache(self, cache: Cache) -> None:
+        """Do as `clear_cache`, without blocking the event loop."""
+        if not cache.blocking:
+            self.clear_cache(cache)
+            return
+        from stepwell.runtime.async_driver import on_pool
+
+        await on_pool(functools.partial(self.clear_cache, cache))
+
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -55,6 +74,7 @@ def task(
     *,
     name: str | None = None,
     retry_policy: Retry = None,
+    cache_policy: CachePolicy | None = None,
     timeout: float | timedelta | TimeoutPolicy | None = None,
 ) -> TaskFunction[Params, Result]: ...
 @overload
@@ -62,6 +82,7 @@ def task(
     *,
     name: str | None = None,
     retry_policy: Retry = None,
+    cache_policy: CachePolicy | None = None,
     timeout: float | timedelta | TimeoutPolicy | None = None,
 ) -> Callable[[Callable[Params, Result]], TaskFunction[Params, Result]]: ...
 def task(
@@ -70,6 +91,7 @@ def task(
     *,
     name: str | None = None,
     retry_policy: Retry = None,
+    cache_policy: CachePolicy | None = None,
     timeout: float | timedelta | TimeoutPolicy | None = None,
 ) -> Any:
     """Make calls of a function durable steps of the node, or of the entrypoint, that makes them.
@@ -80,13 +102,14 @@ def task(
     each time; a call recorded with others is NonDeterminismError. An exception is recorded too and raised again, until
     the node has failed with it: the next attempt calls anew.
 
+    `cache_policy`: what it returned may serve again, in a graph that has a cache; it is recorded all the same.
     `retry_policy`: as for nodes, on attempts of this call. `timeout`: seconds, a timedelta or a TimeoutPolicy for one
     attempt; an async function is cancelled, a sync one abandoned, and NodeTimeoutError raised.
     """
     retry = (retry_policy,) if isinstance(retry_policy, RetryPolicy) else tuple(retry_policy or ())
 
     def decorate(source: Callable[..., Any]) -> TaskFunction[Any, Any]:
-        return TaskFunction(source, declare(source, name, retry, timeout))
+        return TaskFunction(source, declare(source, name, retry, timeout, cache_policy))
 
     return decorate if function is None else decorate(function)
 
@@ -96,10 +119,11 @@ def declare(
     name: str | None,
     retry: tuple[RetryPolicy, ...],
     timeout: float | timedelta | TimeoutPolicy | None,
+    cache: CachePolicy | None = None,
 ) -> StepCode:
     """Return a function as a step. InvalidGraphError for what cannot be one."""
     function = function_of(source)
-    called = name or name_of(source)
+    called = name or called_name(source)
     if called is None:
         raise InvalidGraphError("A step is recorded by its name, and a lambda has none: give name=...")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
@@ -109,4 +133,8 @@ def declare(
     if policy is not None and policy.idle_timeout is not None and not is_async:
         raise InvalidGraphError(idle_needs_async(called), node=called)
     code = code_version(inspect.unwrap(function))
-    return StepCode(called, source, is_async, code, retry, policy, fillable(source))
+    declared = StepCode(called, source, is_async, code, retry, policy, fillable(source))
+    if cache_policy(cache) is None:
+        return declared
+    kept_as = f"task {called} ({qualified_name(source)})"
+    return replace(declared, cache=cache, cached_as=kept_as, identity=code_identity(source))

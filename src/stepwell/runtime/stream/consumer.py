@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -96,8 +97,9 @@ class Stream:
     def __init__(self, wish: Wish, plan: Plan, clock: Clock) -> None:
         self.wish = wish
         modes = self.modes = wish.all_modes
-        self.live = "custom" in modes or "messages" in modes
-        """Whether user code may have something to say while it runs."""
+        steps = plan.is_workflow and not modes.isdisjoint(("updates", "tasks", "debug"))
+        self.live = steps or "custom" in modes or "messages" in modes
+        """Whether user code may have something to say while it runs: a workflow's steps do."""
         self.checkpoints = not modes.isdisjoint(("checkpoints", "debug"))
         self.waiting_since: float | None = None
         """Since when (monotonic seconds) the consumer has been holding a chunk; None while the run works."""
@@ -149,6 +151,17 @@ class Stream:
         except RuntimeError:  # the consumer's event loop is closed
             raise StreamClosedError(mode=mode) from None
 
+    def show(self, mode: str, payload: Any) -> None:
+        """Hand out what a step tells, at once, from whatever thread; nothing once the run has ended."""
+        if mode not in self.modes:
+            return
+        with self._lock:
+            if self._closed:
+                return
+            self._put(mode, payload)
+        with suppress(RuntimeError):  # the consumer's event loop is closed: nobody reads on
+            self.wake()
+
     def writer(self, task_run: TaskRun) -> StreamWriter:
         """Return what sends to the mode `custom` for this attempt; where nobody asked for it, what does nothing."""
         if "custom" not in self.modes:
@@ -198,8 +211,9 @@ class Stream:
                 for message in self.messages.written(task_run, payloads.shown_writes(outcome.writes)):
                     self._put("messages", message)
             if "updates" in self.modes:
-                self._put("updates", {task.node: payloads.update_of(outcome, self.wish.keys)})
-        if self._tasks:
+                shown = {task.node: payloads.update_of(outcome, self.wish.keys)}
+                self._put("updates", {**shown, **payloads.CACHED} if task_run.reused else shown)
+        if self._tasks and not task_run.reused:
             payload = payloads.task_result(task, outcome, self.wish.keys)
             self._put("tasks", payload)
             self._put("debug", payloads.debug_event("task_result", task_run.base.state.step + 1, payload, seen))
@@ -208,7 +222,7 @@ class Stream:
         """Note a task that had finished before this run began."""
         if "updates" in self.modes:
             update = payloads.update_of(outcome, self.wish.keys)
-            self.note("updates", {task.node: update, "__metadata__": {"cached": True}})
+            self.note("updates", {task.node: update, **payloads.CACHED})
 
     def superstep(self, run: Run, base: Base, changed: Sequence[str]) -> None:
         """Publish a superstep that was just committed: its state, where it changed what a consumer sees, and itself."""

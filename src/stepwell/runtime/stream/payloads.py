@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 Keys = str | Sequence[str] | None
 
+CACHED: Mapping[str, Any] = {"__metadata__": {"cached": True}}
+"""Beside an update that nothing was run for."""
+
 
 def as_interrupt(question: Question) -> Interrupt:
     return Interrupt(value=question.value, id=question.interrupt_id)
@@ -123,16 +126,21 @@ def triggers_of(task: Task) -> tuple[str, ...]:
 
 def task_start(task_run: TaskRun, given: Any) -> TaskPayload:
     """Return what is said of an attempt that begins."""
-    task, config = task_run.task, task_run.run.config.given
+    task = task_run.task
+    payload = TaskPayload(id=task.id, name=task.node, input=given, triggers=triggers_of(task))
+    if metadata := _metadata(task_run):
+        payload["metadata"] = metadata
+    return payload
+
+
+def _metadata(task_run: TaskRun) -> dict[str, Any]:
+    config = task_run.run.config.given
     metadata = dict(config.get("metadata") or {})
     if config.get("tags"):
         metadata["tags"] = list(config["tags"])
     if task_run.attempt > 1:
         metadata["stepwell_attempt"] = task_run.attempt
-    payload = TaskPayload(id=task.id, name=task.node, input=given, triggers=triggers_of(task))
-    if metadata:
-        payload["metadata"] = metadata
-    return payload
+    return metadata
 
 
 def task_result(task: Task, outcome: Outcome, keys: Keys) -> TaskResultPayload:
@@ -144,6 +152,19 @@ def task_result(task: Task, outcome: Outcome, keys: Keys) -> TaskResultPayload:
         result=_result(_chosen(outcome.writes, keys)) if isinstance(outcome, Succeeded) else {},
         interrupts=[told(as_interrupt(q)) for q in outcome.questions] if isinstance(outcome, Interrupted) else [],
     )
+
+
+def step_start(task_run: TaskRun, step_id: str, callee: str, given: Any) -> TaskPayload:
+    """Return what is said of a step that is called: its input is (positional, keyword) arguments."""
+    payload = TaskPayload(id=step_id, name=callee, input=given, triggers=("__pregel_push",))
+    if metadata := _metadata(task_run):
+        payload["metadata"] = metadata
+    return payload
+
+
+def step_result(step_id: str, callee: str, error: str | None, result: Any) -> TaskResultPayload:
+    """Return what became of a step."""
+    return TaskResultPayload(id=step_id, name=callee, error=error, result=result, interrupts=[])
 
 
 def _result(writes: Sequence[Write]) -> Any:
