@@ -128,6 +128,9 @@ if TYPE_CHECKING:
         Cost as Cost,
         GraphExecution as GraphExecution,
     )
+    from stepwell.runtime.reading.journal_entry import (
+        JournalEntry as JournalEntry,
+    )
     from stepwell.runtime.reading.lineages import (
         Lineage as Lineage,
     )
@@ -264,6 +267,7 @@ _HOMES = {
         "RawCheckpoint",
     ),
     "stepwell.runtime.reading.lineages": ("Lineage",),
+    "stepwell.runtime.reading.journal_entry": ("JournalEntry",),
     "stepwell.savers.runs": ("RunPage", "RunRecord"),
     "stepwell.savers.sqlite": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
     "stepwell.engine": ("CompiledGraph",),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from stepwell import END, START, InMemorySaver, Send, StateGraph, ThreadBusyError, interrupt
+from stepwell import END, START, InMemorySaver, RetryPolicy, Send, StateGraph, ThreadBusyError, interrupt, task
 
 
 @dataclass
@@ -80,6 +80,22 @@ def hangs(state: State) -> State:
     return note("hangs")
 
 
+_tried: list[int] = []
+
+
+@task(retry_policy=RetryPolicy(initial_interval=0.0, max_attempts=2))
+def locate(n: int) -> Point:
+    """Fail the first time, each time it is called anew."""
+    _tried.append(n)
+    if len(_tried) % 2:
+        raise ConnectionError("no line")
+    return Point(n, "found")
+
+
+def work(state: State) -> State:
+    return {"point": locate(state["n"]).result()}
+
+
 def sends(state: State) -> list[Send]:
     return [Send("wide", {"i": i}) for i in range(state["n"])]
 
@@ -128,6 +144,7 @@ exits = beside(leaves).compile(name="exits")
 long = chain(first, hangs).compile(name="long")
 long_beside = beside(first, hangs).compile(name="long_beside")
 endless = countdown().compile(name="endless").with_config({"recursion_limit": 2})
+steps = chain(work).compile(name="steps")
 counts = countdown().compile(name="counts")
 own = approval().compile(InMemorySaver(), name="own")
 not_a_graph = approval

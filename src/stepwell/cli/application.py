@@ -20,7 +20,7 @@ from stepwell.cli.settings import Settings, global_options
 
 COMMANDS = (
     *("demo", "graph", "run", "resume", "retry", "fork"),
-    *("threads", "runs", "history", "tree", "show", "events"),
+    *("threads", "runs", "history", "tree", "show", "events", "journal"),
     *("copy", "delete", "check", "verify", "completion", "version"),
 )
 

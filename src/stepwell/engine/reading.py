@@ -8,6 +8,8 @@ from typing import Any
 from stepwell.engine.wiring import Config, Wired
 from stepwell.runtime.config import parse_config
 from stepwell.runtime.reading.history import Line, history, read_state
+from stepwell.runtime.reading.journal import Before, journal
+from stepwell.runtime.reading.journal_entry import JournalEntry
 from stepwell.runtime.reading.lineages import Lineage, read_lineages
 from stepwell.runtime.reading.paging import AsyncPaged, Paged
 from stepwell.runtime.reading.snapshot import StateSnapshot, empty_snapshot
@@ -83,3 +85,33 @@ class Reading(Wired):
     async def aget_lineages(self, config: Config) -> tuple[Lineage, ...]:
         """Do as `get_lineages`, without blocking the event loop."""
         return await self._off_loop(lambda: self.get_lineages(config))  # type: ignore[no-any-return]
+
+    def get_journal(
+        self, config: Config, *, limit: int | None = None, before: Before = None, lineage: Line | None = None
+    ) -> Paged[JournalEntry]:
+        """List what the thread has recorded of its durable steps and effects, newest first, page by page as it is read.
+
+        With a checkpoint id in `config`, only what was recorded on that checkpoint. `lineage`: only what this lineage
+        and its ancestors hold, each up to where it was forked; "current" is the lineage of the thread's newest
+        checkpoint or, with a checkpoint id, what led to that one; without it, all lineages. `before`: only what is
+        older than this entry, or than this seq. Where `limit` cut the list, the iterator's `more` is what to pass as
+        `before` next.
+
+        The functions that were called need not be there any more; a receipt that cannot be read raises when it is
+        looked into. Raises CorruptRecordError for an entry that does not verify, UnknownCheckpointError,
+        InvalidConfigError.
+        """
+        checked = self._addressed(config, "get_journal")
+        assert self._durable is not None
+        return journal(self._durable, self.codec, checked, before=before, limit=limit, lineage=lineage)
+
+    def aget_journal(
+        self, config: Config, *, limit: int | None = None, before: Before = None, lineage: Line | None = None
+    ) -> AsyncPaged[JournalEntry]:
+        """Do as `get_journal`, without blocking the event loop: `async for` it. What is wrong with the arguments is
+        raised by its first step."""
+
+        def opened() -> Paged[JournalEntry]:
+            return self.get_journal(config, limit=limit, before=before, lineage=lineage)
+
+        return AsyncPaged(opened, self._off_loop)

@@ -180,6 +180,20 @@ class EffectsQuery:
     limit: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class JournalQuery:
+    """Which records of steps, effects and waits to list, newest first by seq."""
+
+    thread_id: str
+    before_seq: int | None = None
+    """List only what is older than this seq."""
+    base_seq: int | None = None
+    """List only what stands on this checkpoint."""
+    line: Sequence[tuple[int, int]] | None = None
+    """List only what these lineages hold, each up to a seq."""
+    limit: int | None = None
+
+
 class Reader(Protocol):
     """Reads of one consistent snapshot. Every row returned has been verified."""
 
@@ -237,6 +251,11 @@ class Reader(Protocol):
         ...
 
     def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]: ...
+
+    def journal(self, query: JournalQuery) -> list[RecordRow]:
+        """Return the records a query selects. One that is missing before them on their base, as far as the list goes,
+        is a `CorruptRecordError`."""
+        ...
 
     def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
         """Return every checkpoint and every record of a thread, in all namespaces, each in seq order. Checks the

@@ -131,13 +131,13 @@ def _from(query: HistoryQuery, row: CheckpointRow) -> HistoryQuery:
 def _start(reader: Reader, address: RunConfig, before: RunConfig | None, lineage: Line | None) -> HistoryQuery | None:
     """Return the query that the first page begins with; None where nothing can be found."""
     thread_id, namespace, here = address.thread_id or "", address.namespace, address.checkpoint_id
-    older = None if before is None else _seq(reader, thread_id, namespace, _cursor(before))
+    older = None if before is None else seq_at(reader, thread_id, namespace, _cursor(before))
     if lineage is None:
         if here is None:
             return HistoryQuery(thread_id, namespace, older)
-        seq = _seq(reader, thread_id, namespace, here)
+        seq = seq_at(reader, thread_id, namespace, here)
         return HistoryQuery(thread_id, namespace, min(seq + 1, older or seq + 1), since_seq=seq)
-    head = _line_head(reader, address, lineage)
+    head = line_head(reader, address, lineage)
     if head is None:
         return None
     if older is None:
@@ -154,14 +154,15 @@ def _cursor(before: RunConfig) -> str:
     return before.checkpoint_id
 
 
-def _seq(reader: Reader, thread_id: str, namespace: str, checkpoint_id: str) -> int:
+def seq_at(reader: Reader, thread_id: str, namespace: str, checkpoint_id: str) -> int:
+    """Return the seq of a checkpoint. UnknownCheckpointError where it is not there."""
     seq = reader.seq_of(thread_id, namespace, checkpoint_id)
     if seq is None:
         raise UnknownCheckpointError(thread_id=thread_id, checkpoint_id=checkpoint_id)
     return seq
 
 
-def _line_head(reader: Reader, address: RunConfig, lineage: Line) -> int | None:
+def line_head(reader: Reader, address: RunConfig, lineage: Line) -> int | None:
     """Return the checkpoint from which a line is walked back."""
     thread_id, namespace = address.thread_id or "", address.namespace
     if address.checkpoint_id is not None:
@@ -169,7 +170,7 @@ def _line_head(reader: Reader, address: RunConfig, lineage: Line) -> int | None:
             raise InvalidConfigError(
                 reason='give a checkpoint_id with lineage="current", or a lineage\'s number without one', key="lineage"
             )
-        return _seq(reader, thread_id, namespace, address.checkpoint_id)
+        return seq_at(reader, thread_id, namespace, address.checkpoint_id)
     if lineage == "current":
         return reader.newest_seq(thread_id, namespace)
     if isinstance(lineage, bool) or not isinstance(lineage, int):

@@ -20,6 +20,7 @@ from stepwell.store import (
     EffectsQuery,
     EventRow,
     HistoryQuery,
+    JournalQuery,
     LineageRow,
     MessageRow,
     RawCheckpointRow,
@@ -159,6 +160,22 @@ class SqliteReader:
         """Return the thread's records of one kind, in seq order."""
         return self._rows("records_of_kind", RECORDS, thread_id=thread_id, kind=kind)
 
+    def journal(self, query: JournalQuery) -> list[RecordRow]:
+        """Return records of steps, effects and waits, newest first."""
+        found = self._rows(
+            "journal",
+            RECORDS,
+            thread_id=query.thread_id,
+            before_seq=query.before_seq,
+            base_seq=query.base_seq,
+            line=None if query.line is None else json.dumps(query.line),
+            max_rows=_bound(query.limit),
+        )
+        goes_on = query.limit is not None and len(found) == query.limit
+        for base_seq, first, last in _spans(found, goes_on):
+            self._check_span(query.thread_id, base_seq, first, last)
+        return found
+
     def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
         """Return every checkpoint and record of a thread, after checking that its tail is there."""
         self._check_head(thread_id)
@@ -259,6 +276,15 @@ class SqliteReader:
         if found != [(thread.head_digest,)]:
             raise corrupt("threads", thread_id, head_seq, "lost tail: the last row committed is missing or another")
 
+    def _check_span(self, thread_id: str, base_seq: int, first: int, last: int) -> None:
+        """Raise where one of the records of a base from this ordinal to that is missing."""
+        where = {"thread_id": thread_id, "base_seq": base_seq, "first": first, "last": last}
+        [(there,)] = self._fetch("count_records", RECORDS, where)
+        if there != last - first + 1:
+            lost = last - first + 1 - there
+            reason = f"{lost} of the records {first} to {last} of this base are missing"
+            raise corrupt("records", thread_id, base_seq, reason)
+
     def _rows(self, name: str, table: Table[Row], **where: Any) -> list[Row]:
         return table.all_verified(self._fetch(name, table, where))
 
@@ -286,6 +312,16 @@ def _without_gaps(rows: list[RecordRow]) -> list[RecordRow]:
             reason = f"record {ordinal} of base {row.base_seq} is missing before it"
             raise corrupt("records", row.thread_id, row.seq, reason)
     return rows
+
+
+def _spans(newest_first: Sequence[RecordRow], goes_on: bool) -> list[tuple[int, int, int]]:
+    """Return the ordinals of each base that must all be there for these records to be listed: from its first one on,
+    but for the base in whose midst the list is cut."""
+    ends: dict[int, tuple[int, int]] = {}
+    for row in newest_first:
+        ends[row.base_seq] = (row.ordinal, ends.get(row.base_seq, (0, row.ordinal))[1])
+    cut = newest_first[-1].base_seq if newest_first and goes_on else None
+    return [(base_seq, first if base_seq == cut else 0, last) for base_seq, (first, last) in ends.items()]
 
 
 def _bound(limit: int | None) -> int:

@@ -23,6 +23,7 @@ from stepwell.testing.store_suite.fixtures import clock, store
 from stepwell.testing.store_suite.group import TestGroupCommit, TestOrder
 from stepwell.testing.store_suite.history import TestHistory, TestIsolation
 from stepwell.testing.store_suite.inbox import TestInbox
+from stepwell.testing.store_suite.journal import TestJournal
 from stepwell.testing.store_suite.lifetime import TestAtomicity, TestLifetime
 from stepwell.testing.store_suite.lineages import TestLineages
 from stepwell.testing.store_suite.reading import TestReading, TestRuns
@@ -43,6 +44,7 @@ __all__ = [
     "TestHistory",
     "TestInbox",
     "TestIsolation",
+    "TestJournal",
     "TestLease",
     "TestLifetime",
     "TestLineages",

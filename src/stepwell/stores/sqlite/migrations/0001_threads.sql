@@ -28,8 +28,8 @@
 -- Every row ends in a digest over its other columns; a shape's key is its digest. Tables are STRICT, so that a value of
 -- another type cannot enter.
 -- checkpoints and records are rowid tables: measured, bodies of a few kilobytes cost a third more in a clustered key.
--- One index on checkpoints and one on records besides the key, each for a read that must not scan a thread. More would
--- cost every superstep: what is newest is found from the end of the key, a lineage's end in `lineages`.
+-- One index on checkpoints and one on records besides the key, each for a read that must not scan a thread, and one of the
+-- journal, which costs those alone who keep one. More would cost every superstep: what is newest is found from the end of the key, a lineage's end in `lineages`.
 
 create table threads (
   thread_id   text    not null primary key,
@@ -121,6 +121,9 @@ create table records (
 ) strict;
 
 create unique index records_of_base on records (thread_id, base_seq, ordinal);
+
+create index records_of_journal on records (thread_id, seq)
+where kind in ('step', 'intent', 'receipt', 'effect_failed', 'doubt', 'resolved');
 
 create table effects (
   key         text    not null,

@@ -1,0 +1,65 @@
+"""`JournalEntry`: one thing that a thread's journal says, as a user reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """One attempt of a step or an effect, and how it stands; or what somebody decided about an effect.
+
+    A call that went well at once has one entry. Entries are never changed: what comes later is another entry.
+    """
+
+    kind: Literal["step", "effect"]
+    name: str
+    """The name of the step or effect."""
+    step_id: str
+    """The id of the call within its node: the same each time the node runs."""
+    status: str
+    """How it stands: done | failed; of a step also attempt (it failed, and another attempt is due)."""
+    planned_action: str
+    """What was to be done, for people."""
+    inputs: Any
+    """What it was called with; of a step, shortened, as text."""
+    versions: Mapping[str, str]
+    """The versions that made the call: of its code and, where declared, of prompt and tool."""
+    approval_status: str | None
+    """How its approval stands; None where none was asked for."""
+    receipt: Any
+    """What it returned, where it is done."""
+    retry_count: int
+    """Attempts before this one."""
+    error_state: str | None
+    """What it raised, as text; None where it is done."""
+    key: str | None
+    """The idempotency key of an effect."""
+    fingerprint: str
+    """Digest of what it was called with; "" where that cannot be told."""
+    attempts: int
+    started_at: datetime | None
+    """When its first attempt began."""
+    finished_at: datetime | None
+    """When it was over; None while it is open."""
+    node: str
+    """The node that made the call."""
+    task_id: str
+    """That node's task on the checkpoint."""
+    lineage: int
+    run_id: str
+    """The run that recorded it."""
+    checkpoint_id: str
+    """The checkpoint on which it was made."""
+    seq: int
+    """Position among everything ever written on the thread; what `before=` takes."""
+    recorded_at: datetime
+    digest: str
+    """Hex digest of the stored row, which names the checkpoint's."""
+    decided_by: str | None = None
+    """Who decided, where this is a decision."""
+    decision: str | None = None
+    """Why, in their words."""

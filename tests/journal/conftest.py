@@ -1,0 +1,3 @@
+"""The record is tried through each way to call a graph."""
+
+from tests.runtime.conftest import call as call
