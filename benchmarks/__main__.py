@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from benchmarks import chains, durable, fan_out, floor, growth, history, report, resume
+from benchmarks import chains, durable, fan_out, floor, growth, history, report, resume, steps
 from benchmarks.measure import Measured, Row, cpu_seconds, measure, seconds
 
 FAMILIES: dict[str, Callable[[], list[Row]]] = {
@@ -17,6 +17,7 @@ FAMILIES: dict[str, Callable[[], list[Row]]] = {
     "growth": growth.rows,
     "resume": resume.rows,
     "history": history.rows,
+    "steps": steps.rows,
     "floor": floor.rows,
 }
 

@@ -25,6 +25,8 @@ class Engine:
     START: str
     END: str
     Send: Any
+    task: Any
+    entrypoint: Any
     memory: Saver
     sqlite: Callable[[Path], AbstractContextManager[Any]]
 
@@ -46,6 +48,8 @@ def stepwell() -> Engine:
         START=api.START,
         END=api.END,
         Send=api.Send,
+        task=api.task,
+        entrypoint=api.entrypoint,
         memory=lambda: nullcontext(api.InMemorySaver()),
         sqlite=lambda path: api.SqliteSaver(str(path)),
     )
@@ -54,7 +58,7 @@ def stepwell() -> Engine:
 @cache
 def langgraph() -> Engine:
     """Return LangGraph."""
-    graph, types = import_module("langgraph.graph"), import_module("langgraph.types")
+    graph, types, func = (import_module(f"langgraph.{name}") for name in ("graph", "types", "func"))
     memory, sqlite = import_module("langgraph.checkpoint.memory"), import_module("langgraph.checkpoint.sqlite")
 
     return Engine(
@@ -63,6 +67,8 @@ def langgraph() -> Engine:
         START=graph.START,
         END=graph.END,
         Send=types.Send,
+        task=func.task,
+        entrypoint=func.entrypoint,
         memory=lambda: nullcontext(memory.InMemorySaver()),
         sqlite=lambda path: sqlite.SqliteSaver.from_conn_string(str(path)),
     )

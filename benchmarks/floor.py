@@ -6,8 +6,8 @@ then runs them on a new file with the same pragmas. Both sync fully.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from benchmarks.measure import Row, Run, Side, Target
 STEPS = 100
 BEGIN_WRITE = "begin immediate"
 Statement = tuple[str, Any]
+Work = Callable[[], AbstractContextManager[Run]]
 
 
 def rows() -> list[Row]:
@@ -36,7 +37,11 @@ def _durable(api: Api) -> Side:
 
 
 def _bare() -> Side:
-    return Side("bare loop of its statements", STEPS, _ready_bare)
+    return Side("bare loop of its statements", STEPS, lambda: bare_loop(_chain_by_invoke))
+
+
+def _chain_by_invoke() -> Any:
+    return _ready("invoke")
 
 
 def _ready(api: Api) -> Any:
@@ -46,8 +51,9 @@ def _ready(api: Api) -> Any:
 
 
 @contextmanager
-def _ready_bare() -> Iterator[Run]:
-    before, measured = _recorded()
+def bare_loop(work: Work) -> Iterator[Run]:
+    """Give a run of the statements that the store's writer executes in `work`, on a new file with the same pragmas."""
+    before, measured = _recorded(work)
     with folder() as path:
         connection = apsw.Connection(str(path / "bare.db"))
         try:
@@ -67,7 +73,7 @@ def _execute(connection: apsw.Connection, statements: list[Statement]) -> None:
 
 
 @cache
-def _recorded() -> tuple[list[Statement], list[Statement]]:
+def _recorded(work: Work) -> tuple[list[Statement], list[Statement]]:
     """Return what the store's writer executes up to the measured run, and in it."""
     written: dict[int, list[Statement]] = {}
 
@@ -82,7 +88,7 @@ def _recorded() -> tuple[list[Statement], list[Statement]]:
 
     apsw.connection_hooks.append(watch)
     try:
-        with _ready("invoke") as run:
+        with work() as run:
             marks = {connection: len(statements) for connection, statements in written.items()}
             run()
             key = _writer(written, marks)

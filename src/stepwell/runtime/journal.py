@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from stepwell import points
 from stepwell.errors import StepOverError, StoreError
+from stepwell.runtime.steps.threads import StepThreads
 from stepwell.superstep import lifecycle
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ class Journal:
         self._waiting: deque[Entry] = deque()
         self._leading = threading.Lock()
         self._open = True
+        self.threads = StepThreads(run.config.max_concurrency)
+        """What the sync steps of the run share."""
         self._turns: set[asyncio.AbstractEventLoop] = set()
 
     # -- the node's side ---------------------------------------------------------------------------------------------

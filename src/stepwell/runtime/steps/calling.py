@@ -20,7 +20,7 @@ from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from stepwell.ids import structural_hash
 from stepwell.runtime.caching import cached_step
 from stepwell.runtime.deadlines import Deadline
-from stepwell.runtime.journal import Draft, Entry
+from stepwell.runtime.journal import Draft, Entry, journal_of
 from stepwell.runtime.requests import Body, Record, Sleep
 from stepwell.runtime.scope import Scope
 from stepwell.runtime.steps import showing
@@ -247,6 +247,10 @@ def _started(call: Call, declared: StepCode, steps: Steps, on_loop: bool) -> Any
         task = start_on_loop(steps)
         call.children.add_task(task)
         return task
-    future = start_on_background_loop(steps) if declared.is_async else start_on_thread(steps)
+    future = (
+        start_on_background_loop(steps)
+        if declared.is_async
+        else start_on_thread(steps, journal_of(call.owner.run).threads)
+    )
     call.children.add(future)
     return future

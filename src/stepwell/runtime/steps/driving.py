@@ -13,9 +13,10 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
 from stepwell.runtime.journal import journal_of
-from stepwell.runtime.ports import background_loop, pool
+from stepwell.runtime.ports import background_loop
 from stepwell.runtime.requests import Ask, Blocking, Body, Record, Sleep
 from stepwell.runtime.scope import Scope
+from stepwell.runtime.steps.threads import StepThreads
 
 if TYPE_CHECKING:
     from stepwell.runtime.deadlines import Deadline
@@ -44,6 +45,10 @@ class StepFuture(Future[Any]):
                 self.set_exception(error)
             else:
                 self.set_result(value)
+
+    def is_begun(self) -> bool:
+        """Tell whether somebody has begun it."""
+        return self._claim.locked()
 
     def cancel(self) -> bool:
         """Give the step up if nobody has begun it."""
@@ -100,10 +105,10 @@ class Arriving(Future[Any]):
         return asyncio.wrap_future(self).__await__()
 
 
-def start_on_thread(steps: Steps) -> StepFuture:
+def start_on_thread(steps: Steps, threads: StepThreads) -> StepFuture:
     """Start a sync step beside the code that calls it."""
     future = StepFuture(steps, copy_context())
-    pool.submit(future.begin)
+    threads.start(future)
     return future
 
 
