@@ -28,6 +28,12 @@ if TYPE_CHECKING:
         CommitUnknownError as CommitUnknownError,
         CorruptRecordError as CorruptRecordError,
         DuplicateTypeError as DuplicateTypeError,
+        EffectBusyError as EffectBusyError,
+        EffectCompensatedError as EffectCompensatedError,
+        EffectDeclarationError as EffectDeclarationError,
+        EffectForbiddenError as EffectForbiddenError,
+        EffectInDoubtError as EffectInDoubtError,
+        EffectNotPerformed as EffectNotPerformed,
         EmptyInputError as EmptyInputError,
         GeneratorEntrypointError as GeneratorEntrypointError,
         GraphChangedError as GraphChangedError,
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
         GraphInterrupt as GraphInterrupt,
         GraphMismatchError as GraphMismatchError,
         GraphRecursionError as GraphRecursionError,
+        IdempotencyConflictError as IdempotencyConflictError,
         IncompatibleGraphError as IncompatibleGraphError,
         InterruptAnsweredError as InterruptAnsweredError,
         InvalidCheckpointerError as InvalidCheckpointerError,
@@ -123,6 +130,13 @@ if TYPE_CHECKING:
     )
     from stepwell.plan.compatibility import (
         GraphChange as GraphChange,
+    )
+    from stepwell.runtime.effects.decorator import (
+        effect as effect,
+        wrap_tool as wrap_tool,
+    )
+    from stepwell.runtime.effects.doubting import (
+        Doubt as Doubt,
     )
     from stepwell.runtime.execution import (
         Cost as Cost,
@@ -255,6 +269,8 @@ _HOMES = {
         "UpdatesStreamPart",
         "ValuesStreamPart",
     ),
+    "stepwell.runtime.effects.decorator": ("effect", "wrap_tool"),
+    "stepwell.runtime.effects.doubting": ("Doubt",),
     "stepwell.runtime.steps.task": ("task",),
     "stepwell.codec.raw_value": ("RawValue",),
     "stepwell.savers.threads": ("ThreadSummary",),
@@ -281,6 +297,12 @@ _HOMES = {
         "CommitUnknownError",
         "CorruptRecordError",
         "DuplicateTypeError",
+        "EffectBusyError",
+        "EffectCompensatedError",
+        "EffectDeclarationError",
+        "EffectForbiddenError",
+        "EffectInDoubtError",
+        "EffectNotPerformed",
         "EmptyInputError",
         "GeneratorEntrypointError",
         "GraphChangedError",
@@ -288,6 +310,7 @@ _HOMES = {
         "GraphInterrupt",
         "GraphMismatchError",
         "GraphRecursionError",
+        "IdempotencyConflictError",
         "IncompatibleGraphError",
         "InterruptAnsweredError",
         "InvalidCheckpointerError",

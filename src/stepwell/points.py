@@ -13,6 +13,9 @@ ADMITTED = "run.admitted"
 TASK_STARTED = "task.started"
 TASK_FINISHED = "task.finished"
 STEP_RECORDED = "step.recorded"
+INTENT_DURABLE = "effect.intent_durable"
+BODY_RETURNED = "effect.body_returned"
+RECEIPT_DURABLE = "effect.receipt_durable"
 OUTCOMES_RECORDED = "superstep.outcomes_recorded"
 MERGED = "superstep.merged"
 COMMITTED = "superstep.committed"
@@ -30,6 +33,9 @@ ALL: tuple[str, ...] = (
     TASK_STARTED,
     TASK_FINISHED,
     STEP_RECORDED,
+    INTENT_DURABLE,
+    BODY_RETURNED,
+    RECEIPT_DURABLE,
     OUTCOMES_RECORDED,
     MERGED,
     COMMITTED,

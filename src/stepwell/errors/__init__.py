@@ -22,7 +22,7 @@
     │   ├── ThreadExistsError (also a ValueError)
     │   └── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
     │                                · UnknownRunError
-    ├── JournalError                   durable steps and effects (`errors/journal.py`)
+    ├── JournalError                   durable steps (`errors/journal.py`), effects (`errors/effects.py`)
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
 
@@ -38,6 +38,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from stepwell.errors.effects import (
+    EffectBusyError as EffectBusyError,
+    EffectCompensatedError as EffectCompensatedError,
+    EffectDeclarationError as EffectDeclarationError,
+    EffectForbiddenError as EffectForbiddenError,
+    EffectInDoubtError as EffectInDoubtError,
+    EffectNotPerformed as EffectNotPerformed,
+    IdempotencyConflictError as IdempotencyConflictError,
+)
 from stepwell.errors.graph import (
     DuplicateTypeError as DuplicateTypeError,
     GeneratorEntrypointError as GeneratorEntrypointError,

@@ -145,10 +145,10 @@ def _seconds_until(http_date: str, now: float) -> float | None:
 
 
 def _is_bad_certificate(exc: BaseException) -> bool:
-    return any("ssl.SSLCertVerificationError" in _names(layer) for layer in _layers(exc))
+    return any("ssl.SSLCertVerificationError" in names(layer) for layer in layers(exc))
 
 
-def _layers(exc: BaseException) -> Iterator[BaseException]:
+def layers(exc: BaseException) -> Iterator[BaseException]:
     """Yield `exc` and whatever it was made from: its cause, its `reason`, exceptions among its arguments.
 
     The context is left out: an error that merely came up while another was handled says nothing about that other.
@@ -169,14 +169,14 @@ def _layers(exc: BaseException) -> Iterator[BaseException]:
 
 
 def _by_class(exc: Exception) -> bool:
-    for name in _names(exc):
+    for name in names(exc):
         verdict = _VERDICTS.get(name)
         if verdict is not None:
             return verdict(exc) if callable(verdict) else verdict
     return True
 
 
-def _names(exc: BaseException) -> Iterator[str]:
+def names(exc: BaseException) -> Iterator[str]:
     """Yield top package and name of each class of `exc`, in method resolution order."""
     for cls in type(exc).__mro__:
         package = cls.__module__.partition(".")[0]

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     import asyncio
 
     from stepwell.runtime.calls import Call, TaskRun
+    from stepwell.runtime.effects.working import Work
     from stepwell.runtime.run import Run
     from stepwell.runtime.scope import Scope
-    from stepwell.store import RecordRow
+    from stepwell.store import Commit, RecordRow
+    from stepwell.superstep.effects.keys import Origins
 
 
 class Draft(NamedTuple):
@@ -39,7 +41,19 @@ class Draft(NamedTuple):
 class Entry:
     """Records that one call wants written together, and what has become of them."""
 
-    __slots__ = ("arrival", "drafts", "error", "flush", "future", "noted", "scope", "step_id", "taken")
+    __slots__ = (
+        "arrival",
+        "commit",
+        "drafts",
+        "error",
+        "flush",
+        "future",
+        "late",
+        "noted",
+        "scope",
+        "step_id",
+        "taken",
+    )
 
     def __init__(
         self,
@@ -58,6 +72,10 @@ class Entry:
         """Called, under the ledger's lock, once the records are staged: lays them over the base the node runs on. Held
         back in `exit` mode, there are no rows."""
         self.taken = False
+        self.late = False
+        """Whether it tells of a call that was given up: nobody waits for it, and it is written with the next entry."""
+        self.commit: Commit | None = None
+        """What it was written with."""
         self.future: Future[None] | None = None
         """The write to wait for, where one is to be waited for."""
         self.error: BaseException | None = None
@@ -75,10 +93,15 @@ class Journal:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._waiting: deque[Entry] = deque()
+        self._late: deque[Entry] = deque()
         self._leading = threading.Lock()
         self._open = True
         self.threads = StepThreads(run.config.max_concurrency)
         """What the sync steps of the run share."""
+        self.at_work: dict[str, Work] = {}
+        """Key → the effect that is being performed."""
+        self.origins: Origins | None = None
+        """The threads this one was copied or forked from, once somebody asked."""
         self._turns: set[asyncio.AbstractEventLoop] = set()
 
     # -- the node's side ---------------------------------------------------------------------------------------------
@@ -110,12 +133,25 @@ class Journal:
         entry.call.journalled = True  # before it is looked whether the call is over: see `barrier`
         self._waiting.append(entry)
 
-    def stage(self) -> None:
-        """Stage every entry that waits, and queue them as one commit."""
+    def leave_late(self, entry: Entry) -> None:
+        """Have an entry of a call that was given up written with whatever the run writes next from inside a node, or
+        when it ends. Once the run is over it is dropped."""
+        entry.late, entry.error = True, None
+        self._late.append(entry)
+
+    def stage(self, at_end: bool = False) -> None:
+        """Stage every entry that waits, and queue them as one commit.
+
+        What is late goes with an entry of a call that goes on, or at the end: then the run itself stages nothing.
+        """
         ledger = self.run.ledger
         with ledger.lock:
             taken = [self._waiting.popleft() for _ in range(len(self._waiting))]
             written = [entry for entry in taken if self._take(entry)]
+            if self._late and (written or at_end):
+                late = [self._late.popleft() for _ in range(len(self._late))]
+                taken += late
+                written += [entry for entry in late if self._take(entry)]
             future = self._post(written) if written else None
         for entry in taken:
             entry.taken = True
@@ -159,8 +195,8 @@ class Journal:
 
     def finish(self) -> None:
         """Stage what still waits; refuse what comes later. The run is about to write its end."""
-        if self._waiting:
-            self.stage()
+        if self._waiting or self._late:
+            self.stage(at_end=True)
         with self.run.ledger.lock:
             self._open = False
 
@@ -173,7 +209,7 @@ class Journal:
     def _take(self, entry: Entry) -> bool:
         """Tell whether the entry is to be written now; note why not, or that it is held back until the run stops."""
         ledger, owner = self.run.ledger, entry.call.owner
-        if not self._open or entry.scope.is_over or owner.base is not self.run.base:
+        if not self._open or (not entry.late and (entry.scope.is_over or owner.base is not self.run.base)):
             entry.error = StepOverError(step_id=entry.step_id)
         elif ledger.outbox.fault is not None:
             entry.error = ledger.outbox.fault
@@ -199,7 +235,9 @@ class Journal:
         commit = ledger.commit_of(lifecycle.RUNNING, row, silent=True)
         waits = self.run.durability != "async" or any(entry.flush for entry in entries)
         commit.flush = waits or ledger.outbox.is_due()
-        leads = waits and all(entry.arrival is None for entry in entries)
+        for entry in entries:
+            entry.commit = commit
+        leads = waits and all(entry.arrival is None for entry in entries) and not all(entry.late for entry in entries)
         try:
             return ledger.outbox.post(commit, leads)
         except StoreError as error:

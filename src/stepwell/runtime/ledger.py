@@ -21,6 +21,7 @@ from stepwell.store import (
     NO_DIGEST,
     CheckpointRow,
     Commit,
+    EffectChange,
     RecordRow,
     Rows,
     RunRow,
@@ -57,7 +58,7 @@ class Ledger:
 
     __slots__ = (
         "draft", "epoch", "head_digest", "head_seq", "held", "holds", "lineages", "lock", "metadata", "outbox", "owned",
-        "recorded", "run", "run_row", "staged", "staged_records", "unrecorded"
+        "recorded", "run", "run_row", "staged", "staged_effects", "staged_records", "unrecorded"
     )  # fmt: skip
 
     def __init__(self, run: Run) -> None:
@@ -77,6 +78,7 @@ class Ledger:
         """`exit` mode: the checkpoint the run stands on, while no row holds it."""
         self.staged: list[CheckpointRow] = []
         self.staged_records: list[RecordRow] = []
+        self.staged_effects: tuple[EffectChange, ...] = ()
         self.recorded: dict[int, int] = {}
         """Position in the base → seq of the record that holds its outcome."""
         self.unrecorded: list[int] = []
@@ -241,6 +243,7 @@ class Ledger:
         await self.outbox.land()
         self.staged.clear()
         self.staged_records.clear()
+        self.staged_effects = ()
         self.held.clear()
         self.head_seq, self.head_digest = self.outbox.go_back()
         if self.run.tell is not None:
@@ -329,8 +332,9 @@ class Ledger:
         """Return everything staged as what one transaction adds; `silent`: but for the events, which are the run's."""
         checkpoints, self.staged = self.staged, []
         records, self.staged_records = self.staged_records, []
+        effects, self.staged_effects = self.staged_effects, ()
         drafts = self.run.tell.take() if self.run.tell is not None and not silent else ()
-        return new(Rows, (self.head_seq, self.head_digest, self.lineages, checkpoints, records, drafts, ()))
+        return new(Rows, (self.head_seq, self.head_digest, self.lineages, checkpoints, records, drafts, effects))
 
     def commit_of(self, status: str, run_row: RunRow | None, silent: bool = False) -> Commit:
         """Return everything staged as a commit that leaves the thread with this status."""

@@ -71,7 +71,7 @@ def _claim(original: Original, target: str, now: int) -> Claim:
     thread = original.thread
     names = {run.run_id: structural_hash("copied run", target, run.run_id) for run in original.runs}
     checkpoints, records = _resealed(original, target, names)
-    source = Origin(COPIED, thread.thread_id, thread.head_seq, thread.head_digest)
+    source = Origin(COPIED, thread.thread_id, thread.head_seq, thread.head_digest, thread.lineages)
     origin = origin_record(target, thread.head_seq + 1, sum(row.base_seq == 0 for row in records), source, now)
     return Claim(
         thread_id=target,

@@ -257,6 +257,10 @@ class Reader(Protocol):
         is a `CorruptRecordError`."""
         ...
 
+    def record(self, thread_id: str, seq: int) -> RecordRow:
+        """Return the record at a seq; a missing one is a `CorruptRecordError`."""
+        ...
+
     def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
         """Return every checkpoint and every record of a thread, in all namespaces, each in seq order. Checks the
         thread's head against them."""

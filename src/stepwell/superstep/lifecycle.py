@@ -22,10 +22,20 @@ ATTEMPT: Final = "attempt"
 ANSWER: Final = "answer"
 DISCARDED: Final = "discarded"
 STEP: Final = "step"
+INTENT: Final = "intent"
+RECEIPT: Final = "receipt"
+EFFECT_FAILED: Final = "effect_failed"
+DOUBT: Final = "doubt"
 ORIGIN: Final = "origin"
 BREAKPOINTS: Final = "breakpoints"
 
-RECORD_KINDS: Final = (SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED, STEP, ORIGIN, BREAKPOINTS)
+EFFECT_KINDS: Final = (INTENT, RECEIPT, EFFECT_FAILED, DOUBT)
+
+RECORD_KINDS: Final = (
+    *(SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED, STEP),
+    *EFFECT_KINDS,
+    *(ORIGIN, BREAKPOINTS),
+)
 """What can be recorded on a base checkpoint. The newest of the first four is the task's outcome, unless the task was
 discarded since. The last two stand on no checkpoint (base 0): they are of the whole thread."""
 

@@ -21,6 +21,8 @@ class Origin(NamedTuple):
     thread_id: str
     seq: int
     digest: bytes
+    lineages: int = 0
+    """How many of its lineages came along: all of them in a copy, none in a fork."""
 
 
 def encode_origin(origin: Origin) -> bytes:
@@ -34,6 +36,6 @@ def decode_origin(body: bytes, record: str) -> Origin:
         found, *parts = ormsgpack.unpackb(body)
     except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
         raise CorruptRecordError(record=record, reason=str(error)) from error
-    if found != FORMAT or [type(part) for part in parts] != [str, str, int, bytes]:
+    if found != FORMAT or [type(part) for part in parts] != [str, str, int, bytes, int]:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
     return Origin(*parts)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import builtins
+from typing import Any
 
 import ormsgpack
 
 from stepwell.codec import Codec
-from stepwell.errors import CorruptRecordError, StepError, UnserializableValueError
+from stepwell.errors import CorruptRecordError, EffectNotPerformed, StepError, UnserializableValueError
 from stepwell.superstep.body import FORMAT
 from stepwell.superstep.outcome import text_of
 from stepwell.superstep.steps import Step
@@ -34,7 +35,7 @@ def decode_step(body: bytes, record: str) -> Step:
 def encode_raised(codec: Codec, error: BaseException) -> bytes:
     """Return an exception's type and arguments, or b"" where it is not one that can be made again from them."""
     kind = type(error)
-    if kind is not getattr(builtins, kind.__name__, None):
+    if kind is not _named(kind.__name__):
         return b""
     try:
         return codec.dumps((kind.__name__, error.args), "error")
@@ -46,10 +47,15 @@ def error_of(codec: Codec, step: Step) -> Exception:
     """Return what a recorded failure raises again: the built-in exception that it was, else a StepError saying so."""
     if step.raised:
         name, args = codec.loads(step.raised, f"error of {step.callee}")
-        kind = getattr(builtins, name, None)
+        kind = _named(name)
         if isinstance(kind, type) and issubclass(kind, Exception):
             return kind(*args)
     return StepError(step_id=step.call_id, callee=step.callee, error=step.error)
+
+
+def _named(name: str) -> Any:
+    """Return the exception of this name that is made again: a built-in one, or what says that nothing has happened."""
+    return EffectNotPerformed if name == EffectNotPerformed.__name__ else getattr(builtins, name, None)
 
 
 def failed_step(codec: Codec, step: Step, error: BaseException, status: str, attempts: int, at: int) -> Step:

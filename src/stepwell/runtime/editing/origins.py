@@ -19,5 +19,11 @@ def origin_record(thread_id: str, seq: int, ordinal: int, origin: Origin, now: i
 
 def origin_of(reader: Reader, thread_id: str) -> Origin | None:
     """Return where a thread comes from, its last origin first; None where it began by itself."""
+    found = origins_of(reader, thread_id)
+    return found[-1] if found else None
+
+
+def origins_of(reader: Reader, thread_id: str) -> list[Origin]:
+    """Return where a thread comes from, and where that one came from, the first of them first."""
     found = [row for row in reader.records(thread_id, 0) if row.kind == lifecycle.ORIGIN]
-    return decode_origin(found[-1].body, f"origin of thread {thread_id}") if found else None
+    return [decode_origin(row.body, f"origin of thread {thread_id}") for row in found]

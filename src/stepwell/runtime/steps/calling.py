@@ -83,14 +83,14 @@ def call_step(scope: Scope, declared: StepCode, args: tuple[Any, ...], kwargs: d
     step = _called(run, call_id, declared, args, kwargs)
     known = call.owner.steps().get(call_id)
     if known is not None:
-        _check_same(call.owner, known, step)
+        check_same(call.owner, known, step)
     showing.called(call.owner, step, args, kwargs)
     if known is not None:
         if known.status in (DONE, FAILED):
             return _over(run, known, on_loop)
         step = known
-    filled = _filled(call.owner, scope, declared, kwargs)
-    function: Callable[[], Any] = partial(declared.function, *args, **filled)
+    given = filled(call.owner, scope, declared, kwargs)
+    function: Callable[[], Any] = partial(declared.function, *args, **given)
     if run.cache is not None and declared.cache is not None:
         function = cached_step(run, declared, args, kwargs, function)
     steps = perform(scope, declared, step, function)
@@ -189,7 +189,7 @@ def code_version(function: Any) -> str:
     return structural_hash("code", code.co_code, constants, code.co_names)[:12]
 
 
-def _check_same(owner: TaskRun, known: Step, step: Step) -> None:
+def check_same(owner: TaskRun, known: Step, step: Step) -> None:
     if known.inputs and step.inputs and known.inputs != step.inputs:
         raise NonDeterminismError(
             thread_id=owner.base.identity.thread_id,
@@ -201,7 +201,7 @@ def _check_same(owner: TaskRun, known: Step, step: Step) -> None:
         )
 
 
-def _filled(owner: TaskRun, scope: Scope, declared: StepCode, kwargs: dict[str, Any]) -> dict[str, Any]:
+def filled(owner: TaskRun, scope: Scope, declared: StepCode, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of the call with the engine's values where the function takes them and none was given."""
     if not declared.fills:
         return kwargs

@@ -176,6 +176,13 @@ class SqliteReader:
             self._check_span(query.thread_id, base_seq, first, last)
         return found
 
+    def record(self, thread_id: str, seq: int) -> RecordRow:
+        """Return the record at a seq."""
+        row = _first(self._rows("record", RECORDS, thread_id=thread_id, seq=seq))
+        if row is None:
+            raise corrupt("records", thread_id, seq, "it is missing")
+        return row
+
     def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
         """Return every checkpoint and record of a thread, after checking that its tail is there."""
         self._check_head(thread_id)

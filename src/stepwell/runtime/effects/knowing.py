@@ -1,0 +1,176 @@
+"""What is known of an effect, looked up by its key and its position, and what that means for a call. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from stepwell.errors import (
+    EffectBusyError,
+    EffectCompensatedError,
+    EffectForbiddenError,
+    IdempotencyConflictError,
+    JournalError,
+    NonDeterminismError,
+)
+from stepwell.runtime.editing.origins import origins_of
+from stepwell.runtime.journal import journal_of
+from stepwell.superstep import lifecycle
+from stepwell.superstep.effects import rules
+from stepwell.superstep.effects.keys import (
+    GLOBAL,
+    Origins,
+    lineages_to_search,
+    origin_of_lineage,
+    position_key,
+    renewed_key,
+    user_key,
+)
+from stepwell.superstep.effects.layout import Ended, Intent, decode_ended, decode_intent
+from stepwell.superstep.effects.rules import Asked, Known, Perform, Refuse, Renew, Verdict
+
+if TYPE_CHECKING:
+    from stepwell.runtime.effects.performing import EffectCall
+    from stepwell.runtime.run import Run
+    from stepwell.store import EffectRow, Reader
+
+
+class Sight(NamedTuple):
+    """What a call sees: what it is to do, and the rows under the key that this is about."""
+
+    verdict: Verdict
+    key: str
+    rows: Sequence[EffectRow]
+    row: EffectRow | None
+    """The one among them that the verdict is about."""
+    intent: Intent | None
+    ended: Ended | None
+    """What the row's record says, where it is not the intent."""
+
+
+def look(call: EffectCall) -> Sight:
+    """Return what is known about this call, from one snapshot."""
+    store = call.run.store
+    assert store is not None
+    with store.reading() as reader:
+        asked = call.asked(origins(call.run, reader, call.thread_id))
+        lineages = () if asked.by_user else _in_lineages(call, reader)
+        while True:
+            rows = reader.effect(asked.key)
+            under = [_known(call.run, reader, row) for row in rows]
+            verdict = rules.judge(asked, under, lineages, call.run.clock.now(), _is_renewed(reader, asked, under))
+            if not isinstance(verdict, Renew):
+                break
+            asked, lineages = asked._replace(key=verdict.key), ()
+        if isinstance(verdict, Perform):
+            return Sight(verdict, verdict.key, rows, None, None, None)
+        return _about(reader, verdict, asked, rows)
+
+
+def _about(reader: Reader, verdict: Verdict, asked: Asked, rows: Sequence[EffectRow]) -> Sight:
+    assert not isinstance(verdict, Perform | Renew)
+    effect = verdict.effect
+    if effect.key != asked.key:
+        rows = reader.effect(effect.key)
+    row = next(each for each in rows if each.thread_id == effect.thread_id)
+    intent, ended = _said(reader, row)
+    if isinstance(verdict, Refuse) and ended is not None and ended.intent_seq and not row.body:
+        intent, _ = _record(reader, row.thread_id, ended.intent_seq)
+    return Sight(verdict, effect.key, rows, row, intent, ended)
+
+
+def _said(reader: Reader, row: EffectRow) -> tuple[Intent | None, Ended | None]:
+    if row.body:
+        return None, decode_ended(row.body, f"effect {row.key}")
+    if row.scope == GLOBAL or row.seq == 0:  # its record may be gone with its thread
+        return None, None
+    return _record(reader, row.thread_id, row.seq)
+
+
+def _record(reader: Reader, thread_id: str, seq: int) -> tuple[Intent | None, Ended | None]:
+    record = reader.record(thread_id, seq)
+    name = f"record {seq} of thread {thread_id}"
+    if record.kind == lifecycle.INTENT:
+        return decode_intent(record.body, name), None
+    return None, decode_ended(record.body, name)
+
+
+def _in_lineages(call: EffectCall, reader: Reader) -> Sequence[Known]:
+    """Return what happened at the call's position in other lineages, in the order in which it answers."""
+    newest: dict[int, EffectRow] = {}
+    for row in reader.effects_at(call.thread_id, call.position):
+        newest.setdefault(row.lineage, row)
+    newest.pop(call.owner.base.lineage, None)
+    if not newest:
+        return ()
+    forks = [(row.lineage, row.parent_lineage, row.parent_seq) for row in reader.lineages(call.thread_id)]
+    found = []
+    for lineage in lineages_to_search(call.owner.base.lineage, forks):
+        if lineage in newest:
+            row = newest[lineage]
+            under = [_known(call.run, reader, each) for each in reader.effect(row.key)]
+            found.append(rules.spokesman(under, call.thread_id, row.fingerprint))
+    return found
+
+
+def _is_renewed(reader: Reader, asked: Asked, under: Sequence[Known]) -> bool:
+    own = rules.own_of(asked, under)
+    return own is not None and rules.is_renewable(asked, own) and bool(reader.effect(renewed_key(own.key)))
+
+
+def _known(run: Run, reader: Reader, row: EffectRow) -> Known:
+    running = row.status == rules.INTENT and _is_running(run, reader, row)
+    return Known(row.key, row.thread_id, row.status, row.fingerprint, row.finished_at, running)
+
+
+def _is_running(run: Run, reader: Reader, row: EffectRow) -> bool:
+    """Tell whether whoever wrote an intent is still at it: its epoch has not passed, nor has the call been given up."""
+    if row.thread_id == run.config.thread_id and row.epoch == run.ledger.epoch:
+        work = journal_of(run).at_work.get(row.key)
+        return work is not None and work.goes_on()
+    thread = reader.thread(row.thread_id)
+    if thread is None or (thread.epoch, thread.run_id) != (row.epoch, row.run_id):
+        return False
+    assert run.store is not None
+    return run.store.is_held(thread)
+
+
+def origins(run: Run, reader: Reader, thread_id: str) -> Origins:
+    """Return the threads this one was copied or forked from, read once a run."""
+    journal = journal_of(run)
+    if journal.origins is None:
+        journal.origins = [(origin.thread_id, origin.lineages) for origin in origins_of(reader, thread_id)]
+    return journal.origins
+
+
+def key_of(call: EffectCall, copied_from: Origins) -> str:
+    """Return the key of a call: of its position, or of what the user gave."""
+    if call.user_key:
+        first = copied_from[0][0] if copied_from else call.thread_id
+        return user_key(call.declared.scope, first, call.user_key)
+    lineage = call.owner.base.lineage
+    return position_key(origin_of_lineage(call.thread_id, lineage, copied_from), lineage, call.position)
+
+
+def refusal(call: EffectCall, sight: Sight) -> JournalError:
+    """Return the error for a call that must not be made."""
+    verdict, row = sight.verdict, sight.row
+    assert isinstance(verdict, Refuse) and row is not None
+    facts = {"name": call.declared.name, "key": row.key, "thread_id": row.thread_id}
+    recorded = sight.intent.shown if sight.intent is not None else f"{row.name} with other inputs"
+    if verdict.why == rules.BUSY:
+        return EffectBusyError(run_id=row.run_id, **facts)
+    if verdict.why == rules.FORBIDDEN:
+        return EffectForbiddenError(status=row.status, **facts)
+    if verdict.why == rules.IS_COMPENSATED:
+        return EffectCompensatedError(**facts)
+    if verdict.why == rules.CONFLICT:
+        return IdempotencyConflictError(user_key=call.user_key, recorded=recorded, attempted=call.shown, **facts)
+    return NonDeterminismError(
+        thread_id=row.thread_id,
+        step_id=row.call_id,
+        recorded=recorded,
+        attempted=call.shown,
+        recorded_code=sight.intent.code if sight.intent is not None else "?",
+        code=call.declared.step.code,
+    )
