@@ -3,12 +3,15 @@
 `serve` is what the module named to `Processes` runs when it is started with "serve".
 """
 
+import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,17 +29,22 @@ class Processes:
     def __init__(self, module: str) -> None:
         command, pipe = [sys.executable, "-m", module, "serve"], subprocess.PIPE
         self._server = subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=pipe, stdout=pipe, text=True)
+        self._running = 0
 
     def start(self, job: NamedTuple) -> int:
-        """Start the job; return the id of its process."""
+        """Start the job; return the id of its process. One that a failed test has left behind is ended first."""
+        self._end()
         assert self._server.stdin is not None
         self._server.stdin.write(json.dumps(job._asdict()) + "\n")
         self._server.stdin.flush()
-        return self._number()
+        self._running = self._told("began")
+        return self._running
 
     def wait(self) -> int:
         """Return the exit status of the job that was started, negative for a signal."""
-        return self._number()
+        status = self._told("ended")
+        self._running = 0
+        return status
 
     def run(self, job: NamedTuple) -> int:
         """Run the job to its end; return its exit status, negative for a signal."""
@@ -44,15 +52,25 @@ class Processes:
         return self.wait()
 
     def close(self) -> None:
+        self._end()
         self._server.communicate()
 
-    def _number(self) -> int:
+    def _end(self) -> None:
+        if self._running:
+            with suppress(ProcessLookupError):
+                os.kill(self._running, signal.SIGKILL)
+            self.wait()
+
+    def _told(self, what: str) -> int:
         assert self._server.stdout is not None
-        return int(self._server.stdout.readline())
+        said, number = self._server.stdout.readline().split()
+        assert said == what
+        return int(number)
 
 
 def serve(work: Callable[[dict[str, Any]], None]) -> None:
     """Fork a process for each line on stdin, a job as JSON; print its id, and how it ended."""
+    gc.freeze()  # what is loaded stays shared: a collection in a fork does not touch it
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
@@ -62,6 +80,6 @@ def serve(work: Callable[[dict[str, Any]], None]) -> None:
                 traceback.print_exc()
                 os._exit(1)
             os._exit(0)
-        print(pid, flush=True)
+        print("began", pid, flush=True)
         _, status = os.waitpid(pid, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+        print("ended", os.waitstatus_to_exitcode(status), flush=True)

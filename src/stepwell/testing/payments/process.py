@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
+from urllib.parse import quote
 
 from stepwell.testing.payments.account import Account
 
@@ -47,4 +48,4 @@ class PaymentServer:
 
     def account(self, name: str) -> Account:
         """Return the account of this name; one that nobody has used yet is empty."""
-        return Account(f"http://127.0.0.1:{self._port}/{name}")
+        return Account(f"http://127.0.0.1:{self._port}/{quote(name, safe='')}")

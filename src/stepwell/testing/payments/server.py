@@ -1,7 +1,8 @@
 """The payment server itself, run as a module: FOLDER, "honour" or "ignore" (keys), PORT or 0. It prints its port.
 
-A request is counted as under way from the moment its connection is accepted, and connections are accepted in the order
-in which they were made: so what is asked after a request was sent is answered after that request is over, or held.
+A request that was sent counts as under way from the moment its connection is accepted, and connections are accepted in
+the order in which they were made: so what is asked after a request was sent is answered after that request is over, or
+held. A connection that has sent nothing yet keeps nobody waiting.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from select import select
 from socketserver import ThreadingTCPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -65,6 +67,16 @@ class Server(ThreadingTCPServer):
         finally:
             self._under_way += 1
 
+    def wait_sent(self, connection: socket.socket) -> None:
+        """Return when the connection has sent something, or ended."""
+        if not select([connection], [], [], 0)[0]:
+            with self._changed:
+                self._under_way -= 1
+                self._changed.notify_all()
+            select([connection], [], [])
+            with self._changed:
+                self._under_way += 1
+
     def wait_settled(self) -> None:
         with self._changed, self._aside():
             self._changed.wait_for(lambda: self._under_way == 0)
@@ -110,6 +122,10 @@ class Handler(BaseHTTPRequestHandler):
     """One request: /ACCOUNT/charges is for the code under test, the other paths are for the test."""
 
     server: Server
+
+    def handle(self) -> None:
+        self.server.wait_sent(self.connection)
+        super().handle()
 
     def do_GET(self) -> None:
         where = urlsplit(self.path)
