@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from stepwell.errors import (
         AmbiguousAnswerError as AmbiguousAnswerError,
         AnswerNotUsedWarning as AnswerNotUsedWarning,
+        AwakeableCompletedError as AwakeableCompletedError,
+        AwakeableFailedError as AwakeableFailedError,
         CodecError as CodecError,
         CommitUnknownError as CommitUnknownError,
         CorruptRecordError as CorruptRecordError,
@@ -48,10 +50,12 @@ if TYPE_CHECKING:
         InvalidConfigError as InvalidConfigError,
         InvalidGraphError as InvalidGraphError,
         InvalidUpdateError as InvalidUpdateError,
+        InvalidWaitError as InvalidWaitError,
         JoinNotReleasedWarning as JoinNotReleasedWarning,
         JournalError as JournalError,
         LeaseLostError as LeaseLostError,
         MergeError as MergeError,
+        MessageConflictError as MessageConflictError,
         MigrationError as MigrationError,
         NestedInterruptError as NestedInterruptError,
         NestedThreadError as NestedThreadError,
@@ -85,6 +89,7 @@ if TYPE_CHECKING:
         UnserializableValueError as UnserializableValueError,
         UnsupportedStorageError as UnsupportedStorageError,
         UsageError as UsageError,
+        WaitTimeoutError as WaitTimeoutError,
     )
     from stepwell.graph.channels import (
         AnyValue as AnyValue,
@@ -127,6 +132,7 @@ if TYPE_CHECKING:
         Overwrite as Overwrite,
         Send as Send,
         StateUpdate as StateUpdate,
+        Waiting as Waiting,
     )
     from stepwell.plan.compatibility import (
         GraphChange as GraphChange,
@@ -186,6 +192,13 @@ if TYPE_CHECKING:
         UpdatesStreamPart as UpdatesStreamPart,
         ValuesStreamPart as ValuesStreamPart,
     )
+    from stepwell.runtime.waits import (
+        Awakeable as Awakeable,
+        awakeable as awakeable,
+        sleep as sleep,
+        sleep_until as sleep_until,
+        wait_for as wait_for,
+    )
     from stepwell.savers.raw import (
         RawChannel as RawChannel,
         RawCheckpoint as RawCheckpoint,
@@ -217,7 +230,9 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "stepwell.graph.types": ("START", "END", "Send", "Command", "Interrupt", "Overwrite", "Answer", "StateUpdate"),
+    "stepwell.graph.types": (
+        *("START", "END", "Send", "Command", "Interrupt", "Overwrite", "Answer", "StateUpdate", "Waiting"),
+    ),
     "stepwell.graph.state_graph": ("StateGraph",),
     "stepwell.graph.policies": ("CachePolicy", "RetryPolicy", "TimeoutPolicy"),
     "stepwell.graph.retry_rules": ("default_retry_on",),
@@ -272,6 +287,7 @@ _HOMES = {
     "stepwell.runtime.effects.decorator": ("effect", "wrap_tool"),
     "stepwell.runtime.effects.doubting": ("Doubt",),
     "stepwell.runtime.steps.task": ("task",),
+    "stepwell.runtime.waits": ("Awakeable", "awakeable", "sleep", "sleep_until", "wait_for"),
     "stepwell.codec.raw_value": ("RawValue",),
     "stepwell.savers.threads": ("ThreadSummary",),
     "stepwell.savers.tuples": (
@@ -293,6 +309,8 @@ _HOMES = {
     "stepwell.errors": (
         "AmbiguousAnswerError",
         "AnswerNotUsedWarning",
+        "AwakeableCompletedError",
+        "AwakeableFailedError",
         "CodecError",
         "CommitUnknownError",
         "CorruptRecordError",
@@ -317,10 +335,12 @@ _HOMES = {
         "InvalidConfigError",
         "InvalidGraphError",
         "InvalidUpdateError",
+        "InvalidWaitError",
         "JoinNotReleasedWarning",
         "JournalError",
         "LeaseLostError",
         "MergeError",
+        "MessageConflictError",
         "MigrationError",
         "NestedInterruptError",
         "NestedThreadError",
@@ -354,6 +374,7 @@ _HOMES = {
         "UnserializableValueError",
         "UnsupportedStorageError",
         "UsageError",
+        "WaitTimeoutError",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -57,6 +57,17 @@ class RunPaused(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunWaiting(Event):
+    """The run ended with tasks that wait for a time, a signal or an awakeable, and asks nothing."""
+
+    checkpoint_id: str
+    keys: tuple[str, ...]
+    """What is awaited: keys of signals and ids of awakeables, "" for a timer."""
+    until: int | None
+    """When the first of the waits is over if nothing comes: wall time, microseconds. None: never."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFailed(Event):
     """The run ended with an error."""
 
@@ -236,6 +247,27 @@ class AnswerRecorded(TaskEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitStarted(TaskEvent):
+    """The task waits."""
+
+    kind: str
+    """timer | signal | awakeable"""
+    key: str
+    until: int | None
+    """Wall time, microseconds; None: for as long as it takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitEnded(TaskEvent):
+    """What a task waited for has come, or did not come in time."""
+
+    kind: str
+    key: str
+    message_id: str
+    """The message that ended it; "" where its time was over first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepEvent(TaskEvent):
     """Something that happened to a step: a call that the task's code made."""
 
@@ -283,11 +315,11 @@ class LoggedEvent(NamedTuple):
 KINDS: Mapping[str, type[Event]] = {
     re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind
     for kind in (
-        *(RunStarted, RunFinished, RunPaused, RunFailed, RunCancelled),
+        *(RunStarted, RunFinished, RunPaused, RunWaiting, RunFailed, RunCancelled),
         *(LeaseTakenOver, LeaseLost, GraphChanged, JoinNotReleased),
         *(SuperstepStarted, SuperstepCommitted, CheckpointCommitted, CheckpointRestored, ThreadForked),
         *(TaskScheduled, TaskStarted, TaskFinished, TaskFailed, TaskCancelled),
-        *(RetryScheduled, InterruptRaised, AnswerRecorded),
+        *(RetryScheduled, InterruptRaised, AnswerRecorded, WaitStarted, WaitEnded),
         *(StepStarted, StepFinished, StepFailed),
     )
 }

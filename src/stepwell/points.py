@@ -20,6 +20,8 @@ OUTCOMES_RECORDED = "superstep.outcomes_recorded"
 MERGED = "superstep.merged"
 COMMITTED = "superstep.committed"
 ENDED = "run.ended"
+WAIT_DURABLE = "wait.durable"
+ARRIVED_DURABLE = "wait.arrived_durable"
 COPY_READ = "copy.read"
 BEGUN = "transaction.begun"
 FENCED = "transaction.fenced"
@@ -40,6 +42,8 @@ ALL: tuple[str, ...] = (
     MERGED,
     COMMITTED,
     ENDED,
+    WAIT_DURABLE,
+    ARRIVED_DURABLE,
     COPY_READ,
     BEGUN,
     FENCED,

@@ -39,6 +39,8 @@ MARKS = (
     events.ThreadForked,
     events.InterruptRaised,
     events.AnswerRecorded,
+    events.WaitStarted,
+    events.WaitEnded,
     events.JoinNotReleased,
 )
 """What is an event on its run's span."""
@@ -46,6 +48,7 @@ MARKS = (
 ENDS: Mapping[type[Event], str] = {
     events.RunFinished: "finished",
     events.RunPaused: "paused",
+    events.RunWaiting: "waiting",
     events.RunFailed: "failed",
     events.RunCancelled: "cancelled",
     events.LeaseLost: "lost",
@@ -55,6 +58,7 @@ OUTCOMES: Mapping[type[Event], str] = {
     events.TaskFailed: "failed",
     events.TaskCancelled: "cancelled",
     events.InterruptRaised: "interrupted",
+    events.WaitStarted: "waiting",
 }
 
 
@@ -166,7 +170,7 @@ class OpenTelemetryListener:
         count, kind = self._count, type(event)
         if kind in ENDS:
             count["runs.ended"](1, {**graph, "status": ENDS[kind]})
-        elif kind in OUTCOMES and kind is not events.InterruptRaised:
+        elif kind in OUTCOMES and kind not in (events.InterruptRaised, events.WaitStarted):
             count["tasks"](1, {**graph, "node": event.node, "outcome": OUTCOMES[kind]})  # type: ignore[attr-defined]
         elif isinstance(event, events.CheckpointCommitted):
             count["checkpoints"](1, {**graph, "source": event.source})

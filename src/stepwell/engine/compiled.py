@@ -1,6 +1,7 @@
 """`CompiledGraph`: the public object, and the one place where layers are wired together.
 
 Here are the ways to run a graph; `engine/reading.py` reads its threads, `engine/editing.py` edits them,
+`engine/mailing.py` sends them messages,
 `engine/shape.py` tells what it looks like, and all of them stand on `engine/wiring.py`.
 
 Every method pair (`invoke`/`ainvoke`, ...) makes the same coroutine and hands it to one of the two drivers. What a run
@@ -15,6 +16,7 @@ from typing import Any, Literal, Unpack
 
 from stepwell.engine.caching import Caching
 from stepwell.engine.editing import Editing
+from stepwell.engine.mailing import Mailing
 from stepwell.engine.reading import Reading
 from stepwell.engine.shape import Shape
 from stepwell.engine.wiring import (
@@ -36,11 +38,18 @@ from stepwell.runtime.execution import GraphExecution, execution
 from stepwell.runtime.run import Request, Run
 from stepwell.runtime.stream.consumer import Stream, check_keys
 from stepwell.runtime.stream.parts import GraphOutput
-from stepwell.runtime.stream.payloads import as_interrupt, interrupted, output_of, typed_output, visible_values
+from stepwell.runtime.stream.payloads import (
+    as_interrupt,
+    as_waiting,
+    interrupted,
+    output_of,
+    typed_output,
+    visible_values,
+)
 from stepwell.runtime.sync_driver import drive_sync, stream_sync
 
 
-class CompiledGraph(Reading, Editing, Shape, Caching):
+class CompiledGraph(Reading, Editing, Mailing, Shape, Caching):
     """A graph that runs. With a checkpointer every run is durable; without one the same engine keeps nothing."""
 
     # -- running ------------------------------------------------------------------------------------------------------
@@ -48,7 +57,8 @@ class CompiledGraph(Reading, Editing, Shape, Caching):
     def invoke(
         self, input: Any, config: Config = None, *, stream_mode: Modes = "values", **options: Unpack[StreamOptions]
     ) -> Any:
-        """Run to the end or to a pause and return the state's values, with `__interrupt__` where questions are open.
+        """Run to the end or to a pause and return the state's values, with `__interrupt__` where questions are open and
+        `__waiting__` where nodes wait for a time or a signal.
 
         `input` is a new input, `None` to continue, or a `Command`; `options` are those of `StreamOptions`. On return
         everything is durable as `durability` says. Works inside a running event loop too. With `version="v2"`, a
@@ -237,10 +247,11 @@ class CompiledGraph(Reading, Editing, Shape, Caching):
     def _result(self, run: Run, ending: Ending, options: StreamOptions) -> Any:
         values, keys = visible_values(self.plan, ending.base), options.get("output_keys")
         asked = [as_interrupt(question) for question in ending.questions]
+        waiting = [as_waiting(awaited) for awaited in ending.awaited]
         if options.get("version") == "v2":
-            return GraphOutput(typed_output(self.plan, values, keys), tuple(asked))
+            return GraphOutput(typed_output(self.plan, values, keys), tuple(asked), tuple(waiting))
         output = output_of(self.plan, values, keys)
-        return interrupted(output, asked) if asked else output
+        return interrupted(output, asked, waiting) if asked or waiting else output
 
     async def _drive_async(self, run: Run) -> Ending:
         from stepwell.runtime.async_driver import drive_async

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from stepwell.clock import SystemClock
+from stepwell.clock import Clock, SystemClock
 from stepwell.codec import Codec, Registry, register_type
 from stepwell.errors import InvalidCheckpointerError, InvalidConfigError, NoCheckpointerError
 from stepwell.graph.state_graph import StateGraph
 from stepwell.graph.types import MISSING, Command, Interrupt, Missing, Overwrite, Send
 from stepwell.graph.workflow import Workflow
-from stepwell.ids import TimeOrderedIds
+from stepwell.ids import Ids, TimeOrderedIds
 from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig, parse_config
 from stepwell.runtime.run import DURABILITIES, Request, Run
@@ -148,6 +148,12 @@ class Wired:
             return None
         wish = wish_of(None, options, self.debug)
         return Stream(wish, self.plan, _CLOCK) if wish.printed else None
+
+    def _sending(self, operation: str) -> tuple[Store, Codec, Clock, Ids]:
+        """Return what it takes to send a message to a thread."""
+        if self._durable is None:
+            raise NoCheckpointerError(operation=operation)
+        return self._durable, self.codec, _CLOCK, _IDS
 
     async def _off_loop(self, function: Any) -> Any:
         from stepwell.runtime.async_driver import blocking

@@ -11,11 +11,12 @@
     │   ├── InvalidCheckpointerError (also a TypeError)
     │   ├── AmbiguousAnswerError (also a RuntimeError)
     │   ├── UnknownInterruptError      · InterruptAnsweredError
-    │   ├── MessageConflictError
+    │   ├── MessageConflictError       · InvalidWaitError · AwakeableCompletedError
     │   └── UnknownTaskError           · NoCheckpointerError · NoCacheError
     │                                · ParentCommand · ReadOnlySaverError (also a NotImplementedError)
     ├── RunError                       a run could not go on; its thread can be resumed
     │   ├── GraphRecursionError        · NodeTimeoutError · NodeCancelledError · MergeError
+    │   ├── WaitTimeoutError (also a TimeoutError)  · AwakeableFailedError
     │   ├── StateValidationError       · PoisonedRunError · NestedInterruptError · StreamClosedError
     ├── StoreError                     the durable side
     │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
@@ -63,20 +64,26 @@ from stepwell.errors.journal import (
     StepError as StepError,
     StepOverError as StepOverError,
 )
-from stepwell.errors.root import StepwellError as StepwellError, rebuild
+from stepwell.errors.root import (
+    RunError as RunError,
+    StepwellError as StepwellError,
+    UsageError as UsageError,
+    rebuild,
+)
 from stepwell.errors.signals import (
     AnswerNotUsedWarning as AnswerNotUsedWarning,
     GraphInterrupt as GraphInterrupt,
     JoinNotReleasedWarning as JoinNotReleasedWarning,
 )
+from stepwell.errors.waiting import (
+    AwakeableCompletedError as AwakeableCompletedError,
+    AwakeableFailedError as AwakeableFailedError,
+    InvalidWaitError as InvalidWaitError,
+    MessageConflictError as MessageConflictError,
+    WaitTimeoutError as WaitTimeoutError,
+)
 
 # -- the call ---------------------------------------------------------------------------------------------------------
-
-
-class UsageError(StepwellError, ValueError):
-    """The call cannot be carried out as given."""
-
-    code = "usage_error"
 
 
 class EmptyInputError(UsageError):
@@ -139,13 +146,6 @@ class RunConflictError(UsageError):
     code = "run_conflict"
 
 
-class MessageConflictError(UsageError):
-    """Thread {thread_id} has got another message under the id {message_id} (to {key!r}). Nothing was sent. Give each
-    message an id of its own; the same id is for sending the same message again."""
-
-    code = "message_conflict"
-
-
 class NestedThreadError(UsageError):
     """Thread {thread_id} is being driven by this call's own node. Use another thread_id there, or no checkpointer."""
 
@@ -200,12 +200,6 @@ class ReadOnlySaverError(UsageError, NotImplementedError):
 
 
 # -- a run that could not go on ---------------------------------------------------------------------------------------
-
-
-class RunError(StepwellError, RuntimeError):
-    """The run could not go on; its thread keeps what was finished."""
-
-    code = "run_error"
 
 
 class GraphRecursionError(RunError, RecursionError):

@@ -27,6 +27,18 @@ class StepwellError(Exception):
         return rebuild, (type(self), self.args[0], self._fields)
 
 
+class UsageError(StepwellError, ValueError):
+    """The call cannot be carried out as given."""
+
+    code = "usage_error"
+
+
+class RunError(StepwellError, RuntimeError):
+    """The run could not go on; its thread keeps what was finished."""
+
+    code = "run_error"
+
+
 class Known(dict[str, Any]):
     """The fields of an error, for its text: one that was not given reads `?`."""
 

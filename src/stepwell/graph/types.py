@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, final
 
 from typing_extensions import TypeVar
@@ -118,6 +118,17 @@ class Interrupt:
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a node waits for, as a waiting thread shows it."""
+
+    key: str
+    """The signal's key, or the awakeable's id; "" for a timer."""
+    until: datetime | None
+    """When the waiting is over in any case, in UTC. None: only a message ends it."""
+    kind: Literal["timer", "signal", "awakeable"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from stepwell.store import NO_DIGEST, Claim, Reader, RunRow, ShapeRow
 from stepwell.superstep import lifecycle
 from stepwell.superstep.answer import resumes
 from stepwell.superstep.begin import empty_state
-from stepwell.superstep.decide import decide, ending
+from stepwell.superstep.decide import Wait, decide, ending
 from stepwell.superstep.state import Base
 
 MAX_RECOVERIES = 5
@@ -265,6 +265,14 @@ def _run_row(run: Run, place: Place, crashed: RunRow | None, base_seq: int, stor
     )
 
 
+def _over(run: Run) -> str | None:
+    """Return how a run ends that is over before it begins; what waits is looked after by the run."""
+    decision = decide(run.base, run.rules)
+    if isinstance(decision, Wait) and decision.awaited:
+        return None
+    return ending(decision, run.request.on_limit == "raise")
+
+
 def _claim(run: Run, place: Place, row: RunRow) -> Claim:
     """Return the claim of the thread; it is left free at once where the run is over before it began."""
     note_beginning(run, place, row)
@@ -272,7 +280,7 @@ def _claim(run: Run, place: Place, row: RunRow) -> Claim:
     if row.recoveries > MAX_RECOVERIES:
         status = lifecycle.FAILED
         row = row._replace(status=status, finished_at=now, error="PoisonedRunError")
-    elif (over := ending(decide(run.base, run.rules), run.request.on_limit == "raise")) is not None:
+    elif (over := _over(run)) is not None:
         status = over
         if run.ledger.draft is not None:
             run.ledger.stage_outcomes(run.base)

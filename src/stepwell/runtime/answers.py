@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from stepwell.graph.types import Command
 from stepwell.runtime.changes import rename_outcomes
 from stepwell.runtime.ledger import Draft, Ledger
-from stepwell.runtime.loading import Loaded, apply_records, asked_questions, load, row_name
+from stepwell.runtime.loading import Loaded, apply_records, asked_questions, decode_pause, load, row_name
 from stepwell.store import Reader, RecordRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.answer import Answered, Asked, id_map, match_answers, open_now
@@ -124,7 +124,7 @@ def _always(old: Task, new: Task) -> bool:
 
 
 def _asks(run: Run, record: Record, call_id: str) -> bool:
-    outcome = layout.decode_interrupted(run.codec, record.body, "question")
+    outcome = decode_pause(run.codec, record.kind, record.body, "question")
     return any(question.call_id == call_id for question in outcome.questions)
 
 
@@ -148,7 +148,7 @@ def _known_ids(
         for row in reader.records_of_kind(thread_id, lifecycle.ANSWER)
     }
     aliases: dict[str, str] = {}
-    for row in reader.records_of_kind(thread_id, lifecycle.INTERRUPTED):
+    for row in (row for kind in lifecycle.PAUSES for row in reader.records_of_kind(thread_id, kind)):
         for interrupt_id, position in _positions(run, reader, row).items():
             if position in today and interrupt_id not in answered:
                 aliases[interrupt_id] = today[position]
@@ -162,5 +162,5 @@ def _positions(run: Run, reader: Reader, row: RecordRow) -> dict[str, str]:
     task = next((task for task in then.tasks if task.id == row.task_id), None)
     if task is None:
         return {}
-    outcome = layout.decode_interrupted(run.codec, row.body, row_name(row))
+    outcome = decode_pause(run.codec, row.kind, row.body, row_name(row))
     return {question.interrupt_id: position_id(task, question.call_id) for question in outcome.questions}

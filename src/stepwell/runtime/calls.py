@@ -22,7 +22,7 @@ from stepwell.runtime.caching import cached_callee
 from stepwell.runtime.deadlines import Deadline, cancellable
 from stepwell.runtime.journal import journal_of
 from stepwell.runtime.progress import heard, load_langchain
-from stepwell.runtime.raised import caused, is_cancelled_error, pauses_in
+from stepwell.runtime.raised import caused, is_cancelled_error, stops_of
 from stepwell.runtime.requests import Raised
 from stepwell.runtime.scope import (
     ExecutionInfo,
@@ -39,16 +39,17 @@ from stepwell.superstep.begin import start_outcome
 from stepwell.superstep.merge import branch_targets, view
 from stepwell.superstep.outcome import (
     Failed,
-    Interrupted,
     Outcome,
     Returned,
     Route,
     Succeeded,
+    paused,
     returned,
     text_of,
 )
-from stepwell.superstep.state import Base, new
+from stepwell.superstep.state import Base, new, position_id
 from stepwell.superstep.steps import Step
+from stepwell.superstep.waiting import forget_late
 
 if TYPE_CHECKING:
     from stepwell.runtime.run import Run
@@ -288,6 +289,15 @@ class TaskRun:
     def digest(self, value: Any) -> str:
         return self.run.digest(value)
 
+    def now(self) -> int:
+        return self.run.clock.now()
+
+    def is_durable(self) -> bool:
+        return self.run.store is not None
+
+    def place_of(self, call_id: str) -> tuple[str, int, str]:
+        return self.base.identity.thread_id, self.base.lineage, position_id(self.task, call_id)
+
     def node_name(self) -> str:
         return self.task.node
 
@@ -343,7 +353,7 @@ class TaskRun:
         if call.journalled:
             journal_of(self.run).barrier()
         if call.questions:
-            return Interrupted(call.asked(), self.kept)
+            return paused(call.asked(), self.kept)
         try:
             self._keep(value)
         except Exception as error:
@@ -364,10 +374,8 @@ class TaskRun:
         call, self.call = self.call, None
         if call is not None and call.journalled:
             journal_of(self.run).barrier()
-        asked = call.asked() if call is not None else ()
-        asked += tuple(q for q in pauses_in(error) if q.interrupt_id not in {known.interrupt_id for known in asked})
-        if asked:
-            return Interrupted(asked, self.kept)
+        if stops := stops_of(call.asked() if call is not None else (), error):
+            return paused(stops, self.kept)
         if is_cancelled_error(error):
             error = caused(NodeCancelledError(node=self.task.node), error)
         if not isinstance(error, Exception):
@@ -377,6 +385,7 @@ class TaskRun:
     def _failed(self, error: Exception) -> Failed | Again:
         if self.base.steps:
             self.base.forget_failures(self.task.id)
+        forget_late(self.base, self.task.id)
         policy = next((policy for policy in self.node.retry if policy.matches(error)), None)
         if policy is None or self.attempt >= policy.max_attempts:
             return Failed(text_of(error), error, self.kept)

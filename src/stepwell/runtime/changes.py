@@ -178,7 +178,8 @@ def _needs(plan: Plan, loaded: Loaded) -> Needs:
     for task, outcome in zip(base.tasks, base.outcomes, strict=True):
         asks = isinstance(outcome, Interrupted) and task.id not in base.fresh
         if not isinstance(outcome, Succeeded):
-            nodes[task.node] = "asks an open question" if asks else "is next"
+            waits = isinstance(outcome, Interrupted) and not outcome.questions
+            nodes[task.node] = ("waits" if waits else "asks an open question") if asks else "is next"
         made = outcome if isinstance(outcome, Succeeded) else outcome.kept if outcome is not None else None
         if made is not None:
             writes |= {key: task.node for key, _ in made.writes}

@@ -19,7 +19,6 @@ from stepwell.errors import (
     LeaseLostError,
     MergeError,
     NestedInterruptError,
-    PendingWorkError,
     RunError,
     StateValidationError,
     StoreError,
@@ -28,14 +27,16 @@ from stepwell.errors import (
 from stepwell.graph.types import Command
 from stepwell.runtime.admission import admit
 from stepwell.runtime.execute import execute
+from stepwell.runtime.opening import pending_work
 from stepwell.runtime.owning import own
 from stepwell.runtime.requests import Blocking, Sleep
 from stepwell.runtime.run import Run
 from stepwell.runtime.stream.beginning import show_beginning
+from stepwell.runtime.waiting import goes_on
 from stepwell.superstep import lifecycle
-from stepwell.superstep.decide import Decision, RunTasks, Stop, Wait, decide, ending, first_failure, open_questions
+from stepwell.superstep.decide import Decision, RunTasks, Stop, Wait, decide, ending, first_failure, standstill
 from stepwell.superstep.merge import merge
-from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded, text_of
+from stepwell.superstep.outcome import Awaited, Cancelled, Failed, Question, Succeeded, text_of
 from stepwell.superstep.state import Base, merge_order
 
 JOIN_SECONDS = 0.05
@@ -49,6 +50,7 @@ class Ending(NamedTuple):
     status: str
     questions: tuple[Question, ...] = ()
     error: BaseException | None = None
+    awaited: tuple[Awaited, ...] = ()
 
 
 async def drive(run: Run) -> Ending:
@@ -77,7 +79,10 @@ async def _superstep_after_superstep(run: Run) -> Ending:
             if (rest := execute(run, base, decision.indexes)) is not None:
                 await rest
             if not _all_succeeded(base):
-                return await _stood_still(run, base)
+                if (stopped := await _stood_still(run, base)) is not None:
+                    return stopped
+                decision = decide(base, run.rules)
+                continue
             own(run.ledger, base)
             merged = merge(run.plan, base.state, base.tasks, base.outcomes)  # type: ignore[arg-type]  # all succeeded
             run.base = following = run.ledger.advance(base, merged)
@@ -109,8 +114,11 @@ async def _begin(run: Run) -> Decision:
     if run.stream is not None:
         await show_beginning(run, run.stream)
     if run.ended_before and run.base.tasks:
-        return Wait(open_questions(run.base))
-    return decide(run.base, run.rules)
+        return standstill(run.base)
+    decision = decide(run.base, run.rules)
+    if isinstance(decision, Wait) and decision.awaited and run.ledger.run_row is not None:
+        return RunTasks(())  # none is to be called yet: the run looks whether what they wait for has come
+    return decision
 
 
 _FAULTS = (MergeError, StateValidationError, UnserializableValueError, InvalidUpdateError)
@@ -156,8 +164,7 @@ async def _finish_pending(run: Run) -> None:
     except EmptyInputError:
         return
     if ended.status != lifecycle.FINISHED:
-        asked = ", ".join(question.interrupt_id for question in ended.questions) or "a breakpoint"
-        raise PendingWorkError(thread_id=run.config.thread_id, interrupts=asked)
+        raise pending_work(run.config.thread_id, ended.questions, ended.awaited, "a breakpoint")
 
 
 def _is_known(run: Run) -> bool:
@@ -178,7 +185,7 @@ def _ended(run: Run, base: Base, decision: Decision) -> Ending:
             return Ending(base, lifecycle.FAILED, error=_out_of_steps(decision, base))
         return Ending(base, lifecycle.PAUSED)
     if isinstance(decision, Wait):
-        return _paused(run, base, decision.questions)
+        return _paused(run, base, decision)
     for join, arrived in base.state.barriers.items():
         missing = sorted(run.plan.joins[join].sources - arrived) if join in run.plan.joins else []
         text = f"the join {join!r} was never released: {', '.join(missing)} did not run"
@@ -186,21 +193,25 @@ def _ended(run: Run, base: Base, decision: Decision) -> Ending:
     return Ending(base, lifecycle.FINISHED)
 
 
-def _paused(run: Run, base: Base, questions: tuple[Question, ...]) -> Ending:
-    if questions and run.store is None and run.asked_by is not None:
+def _paused(run: Run, base: Base, stop: Wait) -> Ending:
+    if stop.questions and run.store is None and run.asked_by is not None:
         return Ending(base, lifecycle.FAILED, error=NestedInterruptError(node=run.asked_by))
     if run.stream is not None:
-        run.stream.paused(base, questions)
-    return Ending(base, lifecycle.PAUSED, questions)
+        run.stream.paused(base, stop)
+    return Ending(base, stop.status, stop.questions, awaited=stop.awaited)
 
 
-async def _stood_still(run: Run, base: Base) -> Ending:
-    """Some task failed or asks: everything finished is kept, and the thread says so before anybody is told."""
+async def _stood_still(run: Run, base: Base) -> Ending | None:
+    """Some task failed, asks or waits: everything finished is kept, and the thread says so before anybody is told. None
+    where what a task waited for has come: it goes on."""
+    if await goes_on(run, base):
+        return None
     run.ledger.stage_outcomes(base)
     failure = first_failure(base, merge_order(base.tasks))
     if failure is None:
-        await run.ledger.end(base, lifecycle.PAUSED)
-        return _paused(run, base, open_questions(base))
+        stop = standstill(base)
+        await run.ledger.end(base, stop.status)
+        return _paused(run, base, stop)
     outcome = base.outcomes[failure]
     assert isinstance(outcome, Failed | Cancelled)
     await run.ledger.end(base, lifecycle.FAILED, outcome.text)

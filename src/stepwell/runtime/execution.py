@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from stepwell.errors import RunError
-from stepwell.graph.types import Interrupt
+from stepwell.graph.types import Interrupt, Waiting
 from stepwell.runtime.drive import Ending, drive_to_ending
 from stepwell.runtime.editing.edit import address
 from stepwell.runtime.run import Run
-from stepwell.runtime.stream.payloads import as_interrupt, typed_output, visible_values
+from stepwell.runtime.stream.payloads import as_interrupt, as_waiting, typed_output, visible_values
 from stepwell.store import Counts
 from stepwell.superstep import lifecycle
 
@@ -38,10 +38,12 @@ class GraphExecution:
     value: Any
     """The output, in the type of the output schema: what `invoke` returns or, where the run paused or failed, the state
     so far. None where a run is repeated that had failed."""
-    status: Literal["finished", "paused", "failed", "cancelled"]
+    status: Literal["finished", "paused", "waiting", "failed", "cancelled"]
     """`cancelled` only where the call repeats the id of a run that was."""
     interrupts: tuple[Interrupt, ...]
     """The open questions."""
+    waiting: tuple[Waiting, ...]
+    """What nodes wait for: times, signals and awakeables."""
     error: Exception | None
     """What the run failed with."""
     run_id: str
@@ -79,6 +81,7 @@ def _driven(run: Run, ending: Ending, cost: Cost) -> GraphExecution:
         value=typed_output(run.plan, visible_values(run.plan, base)),
         status=ending.status,  # type: ignore[arg-type]  # the lifecycle's words
         interrupts=tuple(as_interrupt(question) for question in ending.questions),
+        waiting=tuple(as_waiting(awaited) for awaited in ending.awaited),
         error=error,
         run_id=run.run_id,
         thread_id=run.config.thread_id,
@@ -95,6 +98,7 @@ def _known(run: Run, error: RunError, cost: Cost) -> GraphExecution:
         value=None,
         status=facts.get("status", lifecycle.FAILED),
         interrupts=(),
+        waiting=(),
         error=error,
         run_id=facts.get("run_id", run.run_id),
         thread_id=run.config.thread_id,

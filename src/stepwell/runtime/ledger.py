@@ -33,6 +33,7 @@ from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.merge import Merged
 from stepwell.superstep.outcome import Failed, Interrupted, Outcome, Succeeded, text_of
 from stepwell.superstep.state import Base, Identity, State, Task, new
+from stepwell.superstep.waiting import encode_wait
 
 if TYPE_CHECKING:
     from stepwell.runtime.run import Run
@@ -296,6 +297,8 @@ class Ledger:
         if isinstance(outcome, Succeeded):
             return lifecycle.SUCCEEDED, layout.encode_succeeded(codec, plan, task, outcome)
         if isinstance(outcome, Interrupted):
+            if outcome.awaited:
+                return lifecycle.WAIT, encode_wait(codec, plan, task, outcome)
             return lifecycle.INTERRUPTED, layout.encode_interrupted(codec, plan, task, outcome)
         kind = lifecycle.FAILED if isinstance(outcome, Failed) else lifecycle.CANCELLED
         return kind, layout.encode_failed(codec, plan, task, outcome)

@@ -19,6 +19,7 @@ from stepwell.superstep.begin import initial_values
 from stepwell.superstep.outcome import Interrupted, Question
 from stepwell.superstep.state import Base, Identity, State
 from stepwell.superstep.step_body import decode_step
+from stepwell.superstep.waiting import decode_arrived, decode_wait, forget_late, register
 
 
 class Loaded(NamedTuple):
@@ -115,12 +116,18 @@ def load_values(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout
     return values
 
 
+def decode_pause(codec: Codec, kind: str, body: bytes, name: str) -> Interrupted:
+    """Return the outcome that an `interrupted` or a `wait` record says."""
+    decode = decode_wait if kind == lifecycle.WAIT else layout.decode_interrupted
+    return decode(codec, body, name)
+
+
 def asked_questions(codec: Codec, loaded: Loaded) -> dict[str, tuple[Question, ...]]:
     """Return every question recorded on the base, answered or not: task id → questions, each once."""
     found: dict[str, dict[str, Question]] = {}
     for record in loaded.records:
-        if record.kind == lifecycle.INTERRUPTED:
-            outcome = layout.decode_interrupted(codec, record.body, row_name(record))
+        if record.kind in lifecycle.PAUSES:
+            outcome = decode_pause(codec, record.kind, record.body, row_name(record))
             found.setdefault(record.task_id, {}).update({q.interrupt_id: q for q in outcome.questions})
     return {task_id: tuple(questions.values()) for task_id, questions in found.items()}
 
@@ -136,7 +143,8 @@ def apply_records(codec: Codec, base: Base, records: Sequence[RecordRow], run_id
 
 
 _OVER = (lifecycle.FAILED, lifecycle.CANCELLED, lifecycle.ATTEMPT)
-"""Records that end an attempt of a node: its steps that failed are called anew in the next one."""
+"""Records that end an attempt of a node: its steps that failed are called anew in the next one, and
+what it waited for in vain is waited for again."""
 
 
 def _apply(codec: Codec, base: Base, index: int, record: RecordRow, run_id: str) -> None:
@@ -144,15 +152,21 @@ def _apply(codec: Codec, base: Base, index: int, record: RecordRow, run_id: str)
     task_id = record.task_id
     if record.kind in _OVER:
         base.forget_failures(task_id)
+        forget_late(base, task_id)
     if record.kind == lifecycle.SUCCEEDED:
         base.outcomes[index] = layout.decode_succeeded(codec, record.body, name)
     elif record.kind == lifecycle.FAILED:
         base.outcomes[index] = layout.decode_failed(codec, record.body, name)
     elif record.kind == lifecycle.CANCELLED:
         base.outcomes[index] = layout.decode_cancelled(codec, record.body, name)
-    elif record.kind == lifecycle.INTERRUPTED:
-        base.outcomes[index] = layout.decode_interrupted(codec, record.body, name)
+    elif record.kind in lifecycle.PAUSES:
+        base.outcomes[index] = pause = decode_pause(codec, record.kind, record.body, name)
         base.fresh -= {task_id}
+        register(base, task_id, pause)
+    elif record.kind == lifecycle.ARRIVED:
+        call_id, _, arrived = decode_arrived(codec, record.body, name)
+        base.answer(task_id, call_id, arrived)
+        base.fresh |= {task_id}
     elif record.kind == lifecycle.ANSWER:
         _, call_id, value = layout.decode_answer(codec, record.body, name)
         base.answer(task_id, call_id, value)

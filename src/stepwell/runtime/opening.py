@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -25,13 +26,14 @@ from stepwell.runtime.editing.discarding import base_without
 from stepwell.runtime.ledger import Draft
 from stepwell.runtime.loading import Loaded
 from stepwell.runtime.run import Request, Run
+from stepwell.runtime.waiting import stirs
 from stepwell.store import NO_DIGEST, Reader, RunRow, ThreadRow
 from stepwell.superstep import lifecycle
 from stepwell.superstep.answer import id_map, resumes
 from stepwell.superstep.begin import NOTHING_STEP, empty_state, input_state, start_outcome
-from stepwell.superstep.decide import Rules, RunTasks, decide, open_questions
+from stepwell.superstep.decide import Rules, RunTasks, decide, open_questions, standstill
 from stepwell.superstep.merge import merge
-from stepwell.superstep.outcome import Cancelled, Failed, Succeeded
+from stepwell.superstep.outcome import Awaited, Cancelled, Failed, Question, Succeeded
 from stepwell.superstep.state import Base, Identity
 
 log = logging.getLogger("stepwell.run")
@@ -90,7 +92,7 @@ def _open_continued(
         base = fork_base(run, loaded)
     first = base.state.step + 1 if crashed is None else _first_step(run.plan, reader, crashed)
     run.base, run.rules = base, rules_for(run, first, base)
-    if not isinstance(decide(base, run.rules), RunTasks):
+    if crashed is None and not isinstance(decide(base, run.rules), RunTasks) and not stirs(run, reader, base):
         return None, b""
     return (crashed.base_seq if crashed is not None else base.seq), b""
 
@@ -105,6 +107,8 @@ def _first_step(plan: Plan, reader: Reader, crashed: RunRow) -> int:
     if crashed.base_seq == 0:
         return NOTHING_STEP + 1 + _to_first(plan)
     (row,) = reader.checkpoints(crashed.thread_id, [crashed.base_seq])
+    if crashed.kind == "input" and row.source != "input":  # `exit` durability: the input is on no checkpoint
+        return row.step + 1 + _to_first(plan)
     return row.step + (_to_first(plan) if row.source == "input" else 1)
 
 
@@ -164,11 +168,25 @@ def _open_input(run: Run, place: Place, raw: Any, admitted: bool = False) -> tup
 
 def _check_pending(run: Run, base: Base) -> None:
     """Refuse a new input over open questions, unless the caller said what to do with them."""
-    questions = open_questions(base)
-    policy = run.request.on_pending or ("raise" if questions else "discard")
+    questions, awaited = standstill(base)
+    policy = run.request.on_pending or ("raise" if questions or awaited else "discard")
     if policy == "raise" and base.tasks:
-        asked = ", ".join(question.interrupt_id for question in questions) or "unfinished tasks"
-        raise PendingWorkError(thread_id=run.config.thread_id, interrupts=asked)
+        raise pending_work(run.config.thread_id, questions, awaited, "unfinished tasks")
+
+
+def pending_work(
+    thread_id: str | None, questions: Sequence[Question], awaited: Sequence[Awaited], otherwise: str
+) -> PendingWorkError:
+    """Return the error for a new input that is not let past what a thread asks or waits for."""
+    asked = ", ".join(question.interrupt_id for question in questions)
+    if asked or not awaited:
+        return PendingWorkError(thread_id=thread_id, interrupts=asked or otherwise)
+    keys = ", ".join((each.key and f"{each.kind} {each.key!r}") or each.kind for each in awaited)
+    text = (
+        f"Thread {thread_id} waits ({keys}). Continue it with invoke(None, config) once that has come, or pass "
+        'on_pending="discard" with the new input.'
+    )
+    return PendingWorkError(text, thread_id=thread_id, interrupts="", waiting=keys)
 
 
 def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, bytes], raw: Any) -> Any:

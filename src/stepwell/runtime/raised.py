@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from stepwell.errors import GraphInterrupt
-from stepwell.superstep.outcome import Question
+from stepwell.superstep.outcome import Awaited, Question
 
 
 def is_cancelled_error(error: BaseException) -> bool:
@@ -19,10 +19,16 @@ def caused(error: Exception, cause: BaseException) -> Exception:
     return error
 
 
-def pauses_in(error: BaseException) -> tuple[Question, ...]:
+def stops_of(noted: tuple[Question | Awaited, ...], error: BaseException) -> tuple[Question | Awaited, ...]:
+    """Return what a node noted before this was raised, and the questions of pauses that it or others raised."""
+    known = {stop.interrupt_id for stop in noted if isinstance(stop, Question)}
+    return noted + tuple(question for question in _pauses_in(error) if question.interrupt_id not in known)
+
+
+def _pauses_in(error: BaseException) -> tuple[Question, ...]:
     """Return the questions of pauses raised by hand, also inside exception groups."""
     if isinstance(error, BaseExceptionGroup):
-        return tuple(question for inner in error.exceptions for question in pauses_in(inner))
+        return tuple(question for inner in error.exceptions for question in _pauses_in(inner))
     if isinstance(error, GraphInterrupt):
         return tuple(Question(i.id, f"raised/{i.id}", i.value) for i in error.interrupts if hasattr(i, "id"))
     return ()

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 from stepwell.errors import GraphInterrupt
 from stepwell.graph.types import MISSING, Interrupt
 from stepwell.ids import interrupt_id
-from stepwell.superstep.outcome import Question
+from stepwell.superstep.outcome import Awaited, Question
 from stepwell.superstep.steps import Step
 
 if TYPE_CHECKING:
@@ -126,6 +126,18 @@ class Owner(Protocol):
 
     def node_name(self) -> str: ...
 
+    def now(self) -> int:
+        """Return wall time in microseconds."""
+        ...
+
+    def is_durable(self) -> bool:
+        """Tell whether the thread outlives the process."""
+        ...
+
+    def place_of(self, call_id: str) -> tuple[str, int, str]:
+        """Return where a call stands: thread, lineage and position."""
+        ...
+
     def heard_by(self) -> Deadline | None:
         """Return the deadline of the node that runs this code's graph, where that node is to show progress."""
         ...
@@ -138,7 +150,8 @@ class Scope:
 
     owner: Owner
     prefix: str
-    questions: tuple[Question, ...] = ()
+    questions: tuple[Question | Awaited, ...] = ()
+    """What was noted before the node was left: questions, and what else it waits for."""
     is_async: bool
     """Whether the code at home here is async."""
     name: str = ""
@@ -193,13 +206,17 @@ class Scope:
         if answer is not MISSING:
             return answer
         question = Question(interrupt_id(self.owner.task_id(), call_id), call_id, value)
-        root = self.root
-        with _lock:
-            root.questions = (*root.questions, question)  # after the call is back nobody looks any more
+        self.note(question)
         raise GraphInterrupt((Interrupt(value=value, id=question.interrupt_id),))
 
-    def asked(self) -> tuple[Question, ...]:
-        """Return the questions noted so far, in order, each once."""
+    def note(self, stop: Question | Awaited) -> None:
+        """Note what the node is about to be left for."""
+        root = self.root
+        with _lock:
+            root.questions = (*root.questions, stop)  # after the call is back nobody looks any more
+
+    def asked(self) -> tuple[Question | Awaited, ...]:
+        """Return what was noted so far, in order, each once."""
         return tuple({question.call_id: question for question in self.questions}.values())
 
 

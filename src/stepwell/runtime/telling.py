@@ -23,10 +23,11 @@ from stepwell.events import Event
 from stepwell.graph.types import START
 from stepwell.store import CheckpointRow, EventDraft
 from stepwell.superstep import lifecycle
-from stepwell.superstep.decide import open_questions
-from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Succeeded, text_of
+from stepwell.superstep.decide import open_questions, standstill
+from stepwell.superstep.outcome import Awaited, Cancelled, Failed, Interrupted, Outcome, Succeeded, text_of
 from stepwell.superstep.state import Base, Task
 from stepwell.superstep.steps import FAILED, Step
+from stepwell.superstep.waiting import next_deadline
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import TaskRun
@@ -38,7 +39,7 @@ log = logging.getLogger("stepwell.events")
 logging.getLogger("stepwell").addHandler(logging.NullHandler())
 
 
-_REFUSABLE = (events.TaskFinished, events.InterruptRaised)
+_REFUSABLE = (events.TaskFinished, events.InterruptRaised, events.WaitStarted)
 """What is noted of outcomes that may prove not to be storable."""
 
 
@@ -180,6 +181,10 @@ class Teller:
         elif status == lifecycle.PAUSED:
             asked = tuple(question.interrupt_id for question in open_questions(base))
             self._note(events.RunPaused(**where, checkpoint_id=at, interrupt_ids=asked))
+        elif status == lifecycle.WAITING:
+            waits = standstill(base).awaited
+            keys, until = tuple(each.key for each in waits), next_deadline(waits)
+            self._note(events.RunWaiting(**where, checkpoint_id=at, keys=keys, until=until))
         elif status == lifecycle.CANCELLED:
             self._note(events.RunCancelled(**where, checkpoint_id=at, error=error))
         else:
@@ -261,6 +266,8 @@ class Teller:
         elif isinstance(outcome, Interrupted):
             for question in outcome.questions:
                 self._note(events.InterruptRaised(**where, interrupt_id=question.interrupt_id))
+            for awaited in outcome.awaited:
+                self._note(events.WaitStarted(**where, kind=awaited.kind, key=awaited.key, until=awaited.until))
 
     def refused(self, base: Base, index: int) -> None:
         """Correct what was noted of a task whose outcome became another after it was settled."""
@@ -296,6 +303,11 @@ class Teller:
 
     def _step(self, task_run: TaskRun, step: Step) -> dict[str, Any]:
         return {**self._task(task_run.base, task_run.task), "step_id": step.call_id, "callee": step.callee}
+
+    def wait_ended(self, base: Base, task: Task, awaited: Awaited, message_id: str) -> None:
+        """Note that a wait is over, by a message or (no id) by its time."""
+        where = self._task(base, task)
+        self._note(events.WaitEnded(**where, kind=awaited.kind, key=awaited.key, message_id=message_id))
 
     def answered(self, base: Base, task: Task, interrupt_id: str) -> None:
         """Note an answer."""

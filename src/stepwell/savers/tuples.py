@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypedDict
 from stepwell.codec import Codec
 from stepwell.ids import TaskIds
 from stepwell.runtime.config import RunConfig
-from stepwell.runtime.loading import row_name
+from stepwell.runtime.loading import decode_pause, row_name
 from stepwell.runtime.reading.history import Walk
 from stepwell.runtime.reading.page import Page
 from stepwell.runtime.reading.paging import Paged
 from stepwell.runtime.reading.snapshot import config_at, config_of, created_at_of, metadata_of
-from stepwell.runtime.stream.payloads import as_interrupt
+from stepwell.runtime.stream.payloads import as_interrupt, as_waiting
 from stepwell.savers.threads import cursor_of, list_threads
 from stepwell.store import CheckpointRow, RecordRow, Store
 from stepwell.superstep import body as layout, lifecycle
@@ -95,7 +95,7 @@ def _pending(page: Page, codec: Codec, row: CheckpointRow) -> list[tuple[str, st
     for record in page.records.get(row.seq, ()):
         if record.kind == lifecycle.ANSWER:
             answers.setdefault(record.task_id, []).append(layout.decode_answer(codec, record.body, row_name(record))[2])
-        elif record.kind in (lifecycle.SUCCEEDED, lifecycle.FAILED, lifecycle.CANCELLED, lifecycle.INTERRUPTED):
+        elif record.kind in (lifecycle.SUCCEEDED, lifecycle.FAILED, lifecycle.CANCELLED, *lifecycle.PAUSES):
             outcomes[record.task_id] = _recorded(codec, record)
     for node, index, *_ in page.opened(row).next:  # what the superstep came to, whatever was recorded on the way
         if (node, index) in merged:
@@ -108,9 +108,11 @@ def _recorded(codec: Codec, record: RecordRow) -> list[tuple[str, Any]]:
     name = row_name(record)
     if record.kind == lifecycle.SUCCEEDED:
         return list(layout.decode_succeeded(codec, record.body, name).writes) or [("__no_writes__", None)]
-    if record.kind == lifecycle.INTERRUPTED:
-        asked = layout.decode_interrupted(codec, record.body, name).questions
-        return [("__interrupt__", tuple(as_interrupt(question) for question in asked))]
+    if record.kind in lifecycle.PAUSES:
+        outcome = decode_pause(codec, record.kind, record.body, name)
+        waiting = [("__waiting__", tuple(map(as_waiting, outcome.awaited)))] if outcome.awaited else []
+        asked = tuple(map(as_interrupt, outcome.questions))
+        return [*([("__interrupt__", asked)] if asked or not waiting else []), *waiting]
     return [("__error__", layout.decode_failed(codec, record.body, name).text)]
 
 

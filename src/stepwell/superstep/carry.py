@@ -14,8 +14,9 @@ from stepwell.superstep.state import Base, Task
 
 CARRIED = (
     lifecycle.SUCCEEDED,
-    lifecycle.INTERRUPTED,
+    *lifecycle.PAUSES,
     lifecycle.ANSWER,
+    lifecycle.ARRIVED,
     lifecycle.FAILED,
     lifecycle.CANCELLED,
     lifecycle.DISCARDED,
@@ -52,13 +53,13 @@ def abandoned(old: Base, new: Base, stays: Callable[[Task, Task], bool]) -> list
 
 
 def earlier_answers(records: Sequence[Record], task_id: str, asked: Callable[[Record], bool]) -> list[Record]:
-    """Return the answers a task had before it asked the question `asked` recognises."""
+    """Return the answers and signals a task had before it asked the question `asked` recognises."""
     kept: list[Record] = []
     for record in records:
         if record.task_id != task_id:
             continue
-        if record.kind == lifecycle.INTERRUPTED and asked(record):
+        if record.kind in lifecycle.PAUSES and asked(record):
             break
-        if record.kind == lifecycle.ANSWER:
+        if record.kind in (lifecycle.ANSWER, lifecycle.ARRIVED):
             kept.append(record)
     return kept

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from stepwell.superstep import lifecycle
 from stepwell.superstep.answer import open_now
-from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Question, Succeeded
+from stepwell.superstep.outcome import Awaited, Cancelled, Failed, Interrupted, Outcome, Question, Succeeded
 from stepwell.superstep.state import Base, Task
+from stepwell.superstep.waiting import open_waits
 
 
 class Rules(NamedTuple):
@@ -41,9 +42,15 @@ class RunTasks(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Nothing can go on: open questions, or a breakpoint (no questions)."""
+    """Nothing can go on: open questions, what else is awaited, or a breakpoint (neither)."""
 
     questions: tuple[Question, ...]
+    awaited: tuple[Awaited, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """The status of a thread that stands so: `waiting` where it needs nobody's answer, only time or a signal."""
+        return lifecycle.WAITING if self.awaited and not self.questions else lifecycle.PAUSED
 
 
 class Stop(NamedTuple):
@@ -78,7 +85,7 @@ def decide(base: Base, rules: Rules) -> Decision:
     runnable = tuple(i for i, task in enumerate(tasks) if _runs(base, task, base.outcomes[i]))
     if runnable or all(type(outcome) is Succeeded for outcome in base.outcomes):
         return RunTasks(runnable)
-    return Wait(open_questions(base))
+    return standstill(base)
 
 
 def ending(decision: Decision, limit_fails: bool) -> str | None:
@@ -87,7 +94,9 @@ def ending(decision: Decision, limit_fails: bool) -> str | None:
         return None
     if isinstance(decision, Finish):
         return lifecycle.FINISHED
-    return lifecycle.FAILED if isinstance(decision, Stop) and limit_fails else lifecycle.PAUSED
+    if isinstance(decision, Wait):
+        return decision.status
+    return lifecycle.FAILED if limit_fails else lifecycle.PAUSED
 
 
 def _runs(base: Base, task: Task, outcome: Outcome | None) -> bool:
@@ -101,6 +110,11 @@ def _breaks(base: Base, rules: Rules) -> bool:
     if any(task.node in rules.before for task in base.tasks):
         return True
     return any(node in rules.after for node in base.state.writers)
+
+
+def standstill(base: Base) -> Wait:
+    """Return what a base on which nothing runs stands still for."""
+    return Wait(open_questions(base), tuple(awaited for _, awaited in open_waits(base)))
 
 
 def open_questions(base: Base) -> tuple[Question, ...]:

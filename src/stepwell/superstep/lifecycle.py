@@ -19,7 +19,9 @@ ENDED: Final = frozenset({PAUSED, WAITING, FAILED, CANCELLED, FINISHED})
 SUCCEEDED: Final = "succeeded"
 INTERRUPTED: Final = "interrupted"
 ATTEMPT: Final = "attempt"
+WAIT: Final = "wait"
 ANSWER: Final = "answer"
+ARRIVED: Final = "arrived"
 DISCARDED: Final = "discarded"
 STEP: Final = "step"
 INTENT: Final = "intent"
@@ -29,14 +31,18 @@ DOUBT: Final = "doubt"
 ORIGIN: Final = "origin"
 BREAKPOINTS: Final = "breakpoints"
 
+PAUSES: Final = (INTERRUPTED, WAIT)
+"""Outcomes of a task that goes on when something has come: an answer, a time, a signal."""
+
 EFFECT_KINDS: Final = (INTENT, RECEIPT, EFFECT_FAILED, DOUBT)
 
 RECORD_KINDS: Final = (
-    *(SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, ATTEMPT, ANSWER, DISCARDED, STEP),
+    *(SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, WAIT),
+    *(ATTEMPT, ANSWER, ARRIVED, DISCARDED, STEP),
     *EFFECT_KINDS,
     *(ORIGIN, BREAKPOINTS),
 )
-"""What can be recorded on a base checkpoint. The newest of the first four is the task's outcome, unless the task was
+"""What can be recorded on a base checkpoint. The newest of the first five is the task's outcome, unless the task was
 discarded since. The last two stand on no checkpoint (base 0): they are of the whole thread."""
 
 SOURCES: Final = ("input", "loop", "update", "fork")

@@ -30,6 +30,18 @@ class Question(NamedTuple):
     value: Any
 
 
+class Awaited(NamedTuple):
+    """One thing from outside that a task waits for: a time, a signal, the completion of an awakeable."""
+
+    call_id: str
+    kind: str
+    """timer | signal | awakeable"""
+    key: str
+    """The signal's, or the awakeable's id; "" for a timer."""
+    until: int | None
+    """When the waiting is over in any case: wall time in microseconds, set when the task first asked. None: never."""
+
+
 class Returned(NamedTuple):
     """What a node returned, before its routers ran."""
 
@@ -56,10 +68,11 @@ class Failed(NamedTuple):
 
 
 class Interrupted(NamedTuple):
-    """The task waits for answers."""
+    """The task waits for answers, or for what else is to come from outside."""
 
     questions: tuple[Question, ...]
     kept: Returned | None = None
+    awaited: tuple[Awaited, ...] = ()
 
 
 class Cancelled(NamedTuple):
@@ -67,6 +80,13 @@ class Cancelled(NamedTuple):
 
     text: str = "CancelledError()"
     kept: Returned | None = None
+
+
+def paused(noted: Iterable[Question | Awaited], kept: Returned | None) -> Interrupted:
+    """Return the outcome of a task that noted these before it left its node."""
+    noted = tuple(noted)
+    questions = tuple(each for each in noted if isinstance(each, Question))
+    return Interrupted(questions, kept, tuple(each for each in noted if isinstance(each, Awaited)))
 
 
 LONGEST_TEXT = 10_000

@@ -36,7 +36,7 @@ from stepwell.store import Claim, ShapeRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import count, initial_values, start_outcome
 from stepwell.superstep.carry import abandoned, carry
-from stepwell.superstep.decide import Rules, first_failure
+from stepwell.superstep.decide import Rules, first_failure, standstill
 from stepwell.superstep.edit import (
     COPY,
     INPUT,
@@ -280,4 +280,4 @@ def _status(base: Base) -> str:
     """Return the status of a thread that nobody drives and that stands here."""
     if not base.tasks:
         return lifecycle.FINISHED
-    return lifecycle.PAUSED if first_failure(base, merge_order(base.tasks)) is None else lifecycle.FAILED
+    return standstill(base).status if first_failure(base, merge_order(base.tasks)) is None else lifecycle.FAILED

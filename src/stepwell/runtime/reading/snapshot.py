@@ -13,20 +13,19 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 
 from stepwell.codec import Codec
-from stepwell.graph.types import Interrupt
+from stepwell.graph.types import Interrupt, Waiting
 from stepwell.plan.tables import Plan
 from stepwell.runtime.loading import Loaded, asked_questions
 from stepwell.runtime.reading.page import Page
-from stepwell.runtime.stream.payloads import as_interrupt, state_of, visible_values
+from stepwell.runtime.stream.payloads import as_interrupt, as_waiting, state_of, visible_values
 from stepwell.store import CheckpointRow
 from stepwell.superstep.decide import open_questions
-from stepwell.superstep.outcome import Cancelled, Failed, Question, Succeeded, result_of, summary
+from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Question, Succeeded, result_of, summary
 from stepwell.superstep.state import Base, Task
+from stepwell.superstep.waiting import Arrived
 
 
-class PregelTask(NamedTuple):
-    """A planned task of a checkpoint, and what is known of it."""
-
+class _TaskFields(NamedTuple):
     id: str
     name: str
     path: tuple[Any, ...]
@@ -35,6 +34,13 @@ class PregelTask(NamedTuple):
     interrupts: tuple[Interrupt, ...] = ()
     state: Any = None
     result: Any = None
+
+
+class PregelTask(_TaskFields):
+    """A planned task of a checkpoint, and what is known of it. The fields it unpacks into are LangGraph's."""
+
+    waiting: tuple[Waiting, ...] = ()
+    """What the task waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +249,9 @@ def _task(
     if isinstance(outcome, Succeeded):  # an edit in its place changes nothing about what it wrote
         merged = outcome.writes
     done = merged is not None
+    waits = outcome.awaited if isinstance(outcome, Interrupted) and not done else ()
     error = outcome.text if isinstance(outcome, Failed | Cancelled) and not done else None
-    return PregelTask(
+    made = PregelTask(
         id=task.id,
         name=task.node,
         path=task.path,
@@ -252,6 +259,10 @@ def _task(
         interrupts=tuple(as_interrupt(q) for q in asked if (done and not live) or q.interrupt_id in still_open),
         result=result_of(merged) if done else None,
     )
+    if waits:
+        known = base.answers.get(task.id, {})
+        made.waiting = tuple(as_waiting(each) for each in waits if not isinstance(known.get(each.call_id), Arrived))
+    return made
 
 
 def _writes(page: Page, codec: Codec, row: CheckpointRow) -> dict[str, Any] | None:

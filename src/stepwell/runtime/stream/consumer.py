@@ -23,7 +23,8 @@ from stepwell.runtime.scope import MessageWriter, StreamWriter, ignore
 from stepwell.runtime.stream import payloads as payloads
 from stepwell.runtime.stream.messages import Messages
 from stepwell.runtime.stream.parts import CheckpointPayload, StreamMode
-from stepwell.superstep.outcome import Question, Succeeded
+from stepwell.superstep.decide import Wait
+from stepwell.superstep.outcome import Succeeded
 from stepwell.superstep.state import Base, Task
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.run import Run
 
 MODES: tuple[str, ...] = get_args(StreamMode)
+_NO_STOP = Wait(())
 
 
 class Halted(BaseException):
@@ -236,16 +238,19 @@ class Stream:
         """Return whether the consumer is shown one of these channels."""
         return any(key in self._watched for key in changed)
 
-    def values(self, values: Mapping[str, Any], questions: Sequence[Question] = ()) -> None:
-        """Note the state, and the questions the run stops at."""
-        if "values" not in self.modes or not (questions or self.wish.keys is None or self.watches(values)):
+    def values(self, values: Mapping[str, Any], stop: Wait = _NO_STOP) -> None:
+        """Note the state, and what the run stops at: questions, and what else it waits for."""
+        asked, waiting = (
+            tuple(map(payloads.as_interrupt, stop.questions)),
+            tuple(map(payloads.as_waiting, stop.awaited)),
+        )
+        if "values" not in self.modes or not (asked or waiting or self.wish.keys is None or self.watches(values)):
             return
-        asked = tuple(map(payloads.as_interrupt, questions))
         shown = payloads.shown_state(self._plan, values, self.wish.keys, self.wish.typed)
         if self.wish.typed:
-            self.note("values", shown, {"interrupts": asked})
+            self.note("values", shown, {"interrupts": asked, **({"waiting": waiting} if waiting else {})})
         else:
-            self.note("values", payloads.interrupted(shown, asked) if asked else shown)
+            self.note("values", payloads.interrupted(shown, asked, waiting) if asked or waiting else shown)
 
     def checkpoint(self, payload: CheckpointPayload, stored: bool) -> None:
         """Note a checkpoint; a stored one is the parent of the next."""
@@ -257,12 +262,15 @@ class Stream:
         step = payload["metadata"]["step"]
         self.note("debug", payloads.debug_event("checkpoint", step, payload, self._clock.now()))
 
-    def paused(self, base: Base, questions: Sequence[Question]) -> None:
-        """Publish a pause: questions, or none at a breakpoint."""
+    def paused(self, base: Base, stop: Wait) -> None:
+        """Publish a pause: questions, what else is awaited, or neither at a breakpoint."""
         if "updates" in self.modes:
-            self.note("updates", {"__interrupt__": tuple(map(payloads.as_interrupt, questions))})
-        if questions:
-            self.values(payloads.visible_values(self._plan, base), questions)
+            if stop.questions or not stop.awaited:
+                self.note("updates", {"__interrupt__": tuple(map(payloads.as_interrupt, stop.questions))})
+            if stop.awaited:
+                self.note("updates", {"__waiting__": tuple(map(payloads.as_waiting, stop.awaited))})
+        if stop.questions or stop.awaited:
+            self.values(payloads.visible_values(self._plan, base), stop)
         self.publish()
 
     # -- both --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, NotRequired, TypedDict
 
 from typing_extensions import TypeAliasType, TypeVar
 
-from stepwell.graph.types import Interrupt
+from stepwell.graph.types import Interrupt, Waiting
 
 StreamMode = Literal["values", "updates", "checkpoints", "tasks", "debug", "messages", "custom"]
 Durability = Literal["sync", "async", "exit"]
@@ -42,6 +42,8 @@ class TaskResultPayload(TypedDict):
     result: Any
     """Channel → what was written; the bare value with `output_keys` a single name or a state without keys."""
     interrupts: list[dict[str, Any]]
+    waiting: NotRequired[tuple[Waiting, ...]]
+    """What the task waits for, where it waits."""
 
 
 class CheckpointTask(TypedDict):
@@ -52,6 +54,7 @@ class CheckpointTask(TypedDict):
     error: NotRequired[str]
     result: NotRequired[Any]
     interrupts: NotRequired[tuple[dict[str, Any], ...]]
+    waiting: NotRequired[tuple[Waiting, ...]]
     state: Any
 
 
@@ -83,10 +86,12 @@ class ValuesStreamPart(TypedDict, Generic[OutputT]):
     ns: tuple[str, ...]
     data: OutputT
     interrupts: tuple[Interrupt, ...]
+    waiting: NotRequired[tuple[Waiting, ...]]
+    """What else it ends with: what the thread waits for."""
 
 
 class UpdatesStreamPart(TypedDict):
-    """What one task wrote: node → update; or `__interrupt__` → questions."""
+    """What one task wrote: node → update; or `__interrupt__` → questions, `__waiting__` → what is awaited."""
 
     type: Literal["updates"]
     ns: tuple[str, ...]
@@ -158,11 +163,15 @@ class GraphOutput(Generic[OutputT]):
 
     value: OutputT
     interrupts: tuple[Interrupt, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    """What the thread waits for: times and signals."""
 
     def __getitem__(self, key: str) -> Any:
         _deprecated("result[key]")
         if key == "__interrupt__":
             return self.interrupts
+        if key == "__waiting__":
+            return self.waiting
         if isinstance(self.value, Mapping):
             return self.value[key]
         try:
@@ -174,6 +183,8 @@ class GraphOutput(Generic[OutputT]):
         _deprecated("key in result")
         if key == "__interrupt__":
             return bool(self.interrupts)
+        if key == "__waiting__":
+            return bool(self.waiting)
         return (
             key in self.value if isinstance(self.value, Mapping) else isinstance(key, str) and hasattr(self.value, key)
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from typing_extensions import is_typeddict
 
 from stepwell.errors import InvalidUpdateError, MergeError
-from stepwell.graph.types import END, MISSING, ROOT, START, Interrupt
+from stepwell.graph.types import END, MISSING, ROOT, START, Interrupt, Waiting
 from stepwell.plan.tables import Plan
 from stepwell.runtime.stream.parts import (
     CheckpointPayload,
@@ -20,6 +20,7 @@ from stepwell.runtime.stream.parts import (
 )
 from stepwell.superstep.merge import view
 from stepwell.superstep.outcome import (
+    Awaited,
     Cancelled,
     Failed,
     Interrupted,
@@ -45,6 +46,11 @@ CACHED: Mapping[str, Any] = {"__metadata__": {"cached": True}}
 
 def as_interrupt(question: Question) -> Interrupt:
     return Interrupt(value=question.value, id=question.interrupt_id)
+
+
+def as_waiting(awaited: Awaited) -> Waiting:
+    until = None if awaited.until is None else datetime.fromtimestamp(awaited.until / 1e6, UTC)
+    return Waiting(key=awaited.key, until=until, kind=awaited.kind)  # type: ignore[arg-type]  # one of the three kinds
 
 
 # -- state ------------------------------------------------------------------------------------------------------------
@@ -110,9 +116,10 @@ def visible_values(plan: Plan, base: Base) -> Mapping[str, Any]:
         return base.state.values
 
 
-def interrupted(values: Any, asked: Sequence[Interrupt]) -> Any:
-    """Return a "v1" value with the questions in it."""
-    return {**values, "__interrupt__": asked} if isinstance(values, dict) else {"__interrupt__": asked}
+def interrupted(values: Any, asked: Sequence[Interrupt], waiting: Sequence[Waiting] = ()) -> Any:
+    """Return a "v1" value with the questions in it, and what else is awaited."""
+    stops = {"__interrupt__": asked, "__waiting__": waiting}
+    return {**(values if isinstance(values, dict) else {}), **{key: found for key, found in stops.items() if found}}
 
 
 # -- tasks ------------------------------------------------------------------------------------------------------------
@@ -145,13 +152,16 @@ def _metadata(task_run: TaskRun) -> dict[str, Any]:
 
 def task_result(task: Task, outcome: Outcome, keys: Keys) -> TaskResultPayload:
     """Return what became of a task."""
-    return TaskResultPayload(
+    shown = TaskResultPayload(
         id=task.id,
         name=task.node,
         error=outcome.text if isinstance(outcome, Failed | Cancelled) else None,
         result=_result(_chosen(outcome.writes, keys)) if isinstance(outcome, Succeeded) else {},
         interrupts=[told(as_interrupt(q)) for q in outcome.questions] if isinstance(outcome, Interrupted) else [],
     )
+    if isinstance(outcome, Interrupted) and outcome.awaited:
+        shown["waiting"] = tuple(map(as_waiting, outcome.awaited))
+    return shown
 
 
 def step_start(task_run: TaskRun, step_id: str, callee: str, given: Any) -> TaskPayload:
@@ -250,6 +260,8 @@ def _stored_task(task: PregelTask) -> CheckpointTask:
         return shown
     if task.result and task.name != START:  # START's came with the input: it is no result of the run
         shown["result"] = task.result
+    if task.waiting:
+        shown["waiting"] = task.waiting
     shown["interrupts"] = tuple(told(question) for question in task.interrupts)
     return shown
 
