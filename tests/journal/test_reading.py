@@ -86,7 +86,7 @@ def test_a_step_is_told_with_all_that_is_known_of_it(saver: SqliteSaver) -> None
     assert (entry.planned_action, entry.inputs) == ("double(3)", "(3)")
     assert (entry.attempts, entry.retry_count, entry.error_state) == (1, 0, None)
     assert (entry.node, entry.lineage, entry.run_id, entry.key) == ("one", 0, "r1", None)
-    assert (entry.approval_status, entry.decided_by, entry.decision) == (None, None, None)
+    assert (entry.approval_status, entry.decision, entry.decided_by) == (None, None, None)
     assert entry.versions.keys() == {"code"}
     assert entry.fingerprint and entry.digest
     (made_on,) = [state for state in graph.get_state_history(CONFIG) if state.next == ("one",)]

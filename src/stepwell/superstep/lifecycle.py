@@ -28,13 +28,14 @@ INTENT: Final = "intent"
 RECEIPT: Final = "receipt"
 EFFECT_FAILED: Final = "effect_failed"
 DOUBT: Final = "doubt"
+RESOLVED: Final = "resolved"
 ORIGIN: Final = "origin"
 BREAKPOINTS: Final = "breakpoints"
 
 PAUSES: Final = (INTERRUPTED, WAIT)
 """Outcomes of a task that goes on when something has come: an answer, a time, a signal."""
 
-EFFECT_KINDS: Final = (INTENT, RECEIPT, EFFECT_FAILED, DOUBT)
+EFFECT_KINDS: Final = (INTENT, RECEIPT, EFFECT_FAILED, DOUBT, RESOLVED)
 
 RECORD_KINDS: Final = (
     *(SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, WAIT),

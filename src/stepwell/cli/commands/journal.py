@@ -69,8 +69,9 @@ def facts_of(entry: JournalEntry) -> dict[str, Any]:
         "checkpoint": entry.checkpoint_id,
         "recorded_at": _iso(entry.recorded_at),
         "digest": entry.digest,
-        "decided_by": entry.decided_by,
         "decision": entry.decision,
+        "decided_by": entry.decided_by,
+        "reason": entry.reason,
     }
 
 

@@ -27,6 +27,7 @@ from stepwell.superstep.effects.keys import (
     user_key,
 )
 from stepwell.superstep.effects.layout import Ended, Intent, decode_ended, decode_intent
+from stepwell.superstep.effects.resolution import decode_resolved
 from stepwell.superstep.effects.rules import Asked, Known, Perform, Refuse, Renew, Verdict
 
 if TYPE_CHECKING:
@@ -92,6 +93,8 @@ def _record(reader: Reader, thread_id: str, seq: int) -> tuple[Intent | None, En
     name = f"record {seq} of thread {thread_id}"
     if record.kind == lifecycle.INTENT:
         return decode_intent(record.body, name), None
+    if record.kind == lifecycle.RESOLVED:
+        return None, decode_resolved(record.body, name).ended
     return None, decode_ended(record.body, name)
 
 

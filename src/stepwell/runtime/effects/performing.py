@@ -35,6 +35,7 @@ from stepwell.runtime.steps.driving import drive
 from stepwell.superstep import lifecycle
 from stepwell.superstep.effects.keys import Origins
 from stepwell.superstep.effects.layout import KNOWN_ELSEWHERE, LATE, LOOKED_UP, PERFORMED, Ended
+from stepwell.superstep.effects.resolution import ALLOWED
 from stepwell.superstep.effects.rules import Asked, InDoubt, Refuse, Reuse
 from stepwell.superstep.outcome import text_of
 from stepwell.superstep.state import position_id
@@ -140,7 +141,7 @@ class EffectCall:
 
     async def _doubted(self, sight: Sight, standing: Standing) -> Came | None:
         """Follow what was declared for a doubt that was there before this call. None: the body may run."""
-        if self.declared.on_doubt == RETRY:
+        if self.declared.on_doubt == RETRY or (sight.ended is not None and sight.ended.how == ALLOWED):
             return None
         doubt = doubt_about(self, standing, sight.ended.error if sight.ended is not None else "")
         if self.declared.on_doubt == RAISE:

@@ -6,23 +6,20 @@ checkpoints it stands on; a row that does not verify, or does not stand on the c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Sequence
 
 from stepwell.codec import Codec
-from stepwell.errors import CorruptRecordError, InvalidConfigError, UnknownThreadError
-from stepwell.ids import TaskIds
+from stepwell.errors import InvalidConfigError, UnknownThreadError
 from stepwell.runtime.config import RunConfig
-from stepwell.runtime.loading import row_name
 from stepwell.runtime.reading.history import Line, line_head, seq_at
 from stepwell.runtime.reading.journal_entry import JournalEntry
+from stepwell.runtime.reading.journal_page import Page, entry_of, said_by
 from stepwell.runtime.reading.paging import Paged, checked_limit
 from stepwell.runtime.reading.unreadable import LenientCodec
-from stepwell.store import CheckpointRow, JournalQuery, Reader, RecordRow, Store
-from stepwell.superstep import body as layout, lifecycle
-from stepwell.superstep.step_body import decode_step
-from stepwell.superstep.steps import DONE
+from stepwell.store import JournalQuery, Reader, RecordRow, Store, ThreadRow
+from stepwell.superstep import lifecycle
+from stepwell.superstep.effects.layout import Intent
+from stepwell.superstep.effects.resolution import Resolved
 
 Before = int | JournalEntry | None
 
@@ -51,116 +48,76 @@ class _Walk:
         self._codec = LenientCodec(codec)
         self._query = query
         self._expected: RecordRow | None = None
+        self._ended: set[int] = set()
+        """Intents whose end was told, and that are still to come."""
+        self._starts_midway = query is not None and query.before_seq is not None
 
     def turn(self, size: int) -> tuple[Sequence[JournalEntry], int | None]:
-        """Read the next page. One row more is read than shown: it says whether anything is left."""
+        """Read the next page that has something to tell, or the last one."""
+        while True:
+            found, at = self._read(size)
+            if found or at is None:
+                return found, at
+
+    def _read(self, size: int) -> tuple[Sequence[JournalEntry], int | None]:
+        """Read a page. One row more is read than shown: it says whether anything is left."""
         query = self._query
         if query is None:
             return (), None
         with self._store.reading() as reader:
-            if self._expected is None:
-                reader.newest(query.thread_id, "")  # a lost tail is noticed, not listed around
+            thread = self._thread(reader, query.thread_id)
             rows = reader.journal(_bounded(query, query.before_seq, size + 1))
             if self._expected is not None and rows[:1] != [self._expected]:
                 told = f"Thread {query.thread_id} was deleted while its journal was read: list it again."
                 raise UnknownThreadError(told, thread_id=query.thread_id)
-            shown, bases = rows[:size], _Bases(reader, rows[:size])
-        found = [entry_of(self._codec, row, bases) for row in shown]
+            shown = [row for i, row in enumerate(rows[:size]) if not _is_twin(rows, i) and self._is_told(reader, row)]
+            page = Page(reader, thread, shown)
+        found = [entry_of(self._codec, row, page) for row in shown]
         if len(rows) <= size:
             return found, None
         self._expected = rows[size]
         self._query = _bounded(query, rows[size].seq + 1, None)
-        return found, shown[-1].seq if shown else None
+        return found, rows[size - 1].seq if size else None
+
+    def _thread(self, reader: Reader, thread_id: str) -> ThreadRow | None:
+        if self._expected is None:
+            reader.newest(thread_id, "")  # a lost tail is noticed, not listed around
+        thread = reader.thread(thread_id)
+        return thread if thread is not None and thread.run_id and self._store.is_held(thread) else None
+
+    def _is_told(self, reader: Reader, record: RecordRow) -> bool:
+        """Tell whether a record is an entry: an intent is not, where its end is one."""
+        if record.kind not in lifecycle.EFFECT_KINDS:
+            return True
+        said = said_by(record)
+        if not isinstance(said, Intent):
+            ended = said.ended if isinstance(said, Resolved) else said
+            self._ended.add(ended.intent_seq)
+            return True
+        if record.seq in self._ended:
+            self._ended.discard(record.seq)
+            return False
+        return not (self._starts_midway and _has_ended(reader, record))
 
 
-class _Bases:
-    """The checkpoints on which records stand, and the nodes of their tasks."""
-
-    def __init__(self, reader: Reader, records: Sequence[RecordRow]) -> None:
-        thread_id = records[0].thread_id if records else ""
-        seqs = sorted({row.base_seq for row in records} - {0})
-        self.rows = {row.seq: row for row in reader.checkpoints(thread_id, seqs)} if seqs else {}
-        self._nodes: dict[int, dict[str, str]] = {}
-        for record in records:
-            base = self.rows.get(record.base_seq)
-            if base is not None and base.digest != record.base_digest:
-                raise CorruptRecordError(
-                    record=row_name(record),
-                    reason=f"it does not stand on checkpoint {record.base_seq} as that is now",
-                    table="records",
-                    thread_id=record.thread_id,
-                    seq=record.seq,
-                )
-
-    def checkpoint_id(self, record: RecordRow) -> str:
-        base = self.rows.get(record.base_seq)
-        return "" if base is None else base.checkpoint_id
-
-    def node(self, record: RecordRow) -> str:
-        """Return the node of the record's task; "" where the checkpoint plans no such task."""
-        base = self.rows.get(record.base_seq)
-        if base is None:
-            return ""
-        if record.base_seq not in self._nodes:
-            self._nodes[record.base_seq] = nodes_of(base)
-        return self._nodes[record.base_seq].get(record.task_id, "")
+def _has_ended(reader: Reader, intent: RecordRow) -> bool:
+    """Tell whether the end of an intent is recorded, behind where the list began."""
+    for record in reader.records(intent.thread_id, intent.base_seq):
+        if record.seq > intent.seq and record.kind in lifecycle.EFFECT_KINDS:
+            said = said_by(record)
+            ended = said.ended if isinstance(said, Resolved) else said
+            if not isinstance(ended, Intent) and ended.intent_seq == intent.seq:
+                return True
+    return False
 
 
-def nodes_of(row: CheckpointRow) -> dict[str, str]:
-    """Return the node of each task that a checkpoint plans: task id → node. No value is decoded."""
-    ids = TaskIds(row.graph_id, row.version, row.thread_id, row.namespace, row.checkpoint_id)
-    planned = layout.open_checkpoint(row.body, row_name(row)).next
-    return {ids.of(node, index): node for node, index, *_ in planned}
-
-
-def entry_of(codec: Codec, record: RecordRow, bases: _Bases) -> JournalEntry:
-    """Return what a record says."""
-    return _KINDS[record.kind](codec, record, bases)
-
-
-def _step(codec: Codec, record: RecordRow, bases: _Bases) -> JournalEntry:
-    step = decode_step(record.body, row_name(record))
-    done = step.status == DONE
-    return JournalEntry(
-        kind="step",
-        name=step.callee,
-        step_id=step.call_id,
-        status=step.status,
-        planned_action=f"{step.callee}{step.shown}",
-        inputs=step.shown,
-        versions={"code": step.code} if step.code else {},
-        approval_status=None,
-        receipt=codec.loads(step.value, f"result of {step.callee}") if done else None,
-        key=None,
-        fingerprint=step.inputs,
-        attempts=step.attempts,
-        retry_count=max(0, step.attempts - 1),
-        error_state=None if done else step.error,
-        started_at=_time(step.first_at),
-        finished_at=_time(record.created_at),
-        **placed(record, bases),
-    )
-
-
-def placed(record: RecordRow, bases: _Bases) -> dict[str, Any]:
-    """Return where a record stands, as fields of its entry."""
-    return {
-        "node": bases.node(record),
-        "task_id": record.task_id,
-        "lineage": record.lineage,
-        "run_id": record.run_id,
-        "checkpoint_id": bases.checkpoint_id(record),
-        "seq": record.seq,
-        "recorded_at": _time(record.created_at),
-        "digest": record.digest.hex(),
-    }
-
-
-def _time(microseconds: int) -> datetime | None:
-    return datetime.fromtimestamp(microseconds / 1e6, UTC) if microseconds else None
-
-
-_KINDS: dict[str, Callable[[Codec, RecordRow, _Bases], JournalEntry]] = {lifecycle.STEP: _step}
+def _is_twin(newest_first: Sequence[RecordRow], index: int) -> bool:
+    """Tell whether a row stands beside the failure of an effect and says the same, for the node that runs again."""
+    if index + 1 == len(newest_first):
+        return False
+    row, older = newest_first[index], newest_first[index + 1]
+    failed = row.kind == lifecycle.STEP and older.kind == lifecycle.EFFECT_FAILED
+    return failed and older.seq == row.seq - 1 and older.task_id == row.task_id
 
 
 # -- which records ----------------------------------------------------------------------------------------------------

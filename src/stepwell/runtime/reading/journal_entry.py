@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """One attempt of a step or an effect, and how it stands; or what somebody decided about an effect.
+    """One attempt of a step or an effect, and how it ended; or what somebody decided about an effect.
 
     A call that went well at once has one entry. Entries are never changed: what comes later is another entry.
     """
@@ -21,11 +21,12 @@ class JournalEntry:
     step_id: str
     """The id of the call within its node: the same each time the node runs."""
     status: str
-    """How it stands: done | failed; of a step also attempt (it failed, and another attempt is due)."""
+    """done | failed; of a step also attempt (it failed, and another attempt is due); of an effect also running and
+    in doubt: its end is not known."""
     planned_action: str
     """What was to be done, for people."""
     inputs: Any
-    """What it was called with; of a step, shortened, as text."""
+    """What it was called with: of an effect, the arguments by name; of a step, shortened, as text."""
     versions: Mapping[str, str]
     """The versions that made the call: of its code and, where declared, of prompt and tool."""
     approval_status: str | None
@@ -42,16 +43,16 @@ class JournalEntry:
     """Digest of what it was called with; "" where that cannot be told."""
     attempts: int
     started_at: datetime | None
-    """When its first attempt began."""
+    """When a step's first attempt, or this one of an effect, began."""
     finished_at: datetime | None
-    """When it was over; None while it is open."""
+    """When it was over; None while that is not known."""
     node: str
     """The node that made the call."""
     task_id: str
     """That node's task on the checkpoint."""
     lineage: int
     run_id: str
-    """The run that recorded it."""
+    """The run that recorded it; "" for a decision."""
     checkpoint_id: str
     """The checkpoint on which it was made."""
     seq: int
@@ -59,7 +60,9 @@ class JournalEntry:
     recorded_at: datetime
     digest: str
     """Hex digest of the stored row, which names the checkpoint's."""
+    decision: Literal["receipt", "failed", "retry"] | None = None
+    """What was decided, where this is a decision."""
     decided_by: str | None = None
-    """Who decided, where this is a decision."""
-    decision: str | None = None
+    """Who decided."""
+    reason: str | None = None
     """Why, in their words."""
