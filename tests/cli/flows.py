@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from stepwell import END, START, InMemorySaver, RetryPolicy, Send, StateGraph, ThreadBusyError, interrupt, task
+from stepwell import (
+    END,
+    START,
+    InMemorySaver,
+    RetryPolicy,
+    Send,
+    StateGraph,
+    ThreadBusyError,
+    interrupt,
+    task,
+    wait_for,
+)
 
 
 @dataclass
@@ -53,6 +64,10 @@ def ask_a(state: State) -> State:
 
 def ask_b(state: State) -> State:
     return {"seen": [f"b {interrupt('b?')}"]}
+
+
+def waits(state: State) -> State:
+    return {"answer": wait_for("go", timeout=3600)}
 
 
 def broken(state: State) -> State:
@@ -144,6 +159,7 @@ exits = beside(leaves).compile(name="exits")
 long = chain(first, hangs).compile(name="long")
 long_beside = beside(first, hangs).compile(name="long_beside")
 endless = countdown().compile(name="endless").with_config({"recursion_limit": 2})
+waiting = chain(waits).compile(name="waiting")
 steps = chain(work).compile(name="steps")
 counts = countdown().compile(name="counts")
 own = approval().compile(InMemorySaver(), name="own")

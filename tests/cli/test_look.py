@@ -28,11 +28,12 @@ def test_threads_lists_status_steps_time_and_the_last_error(call: Call, answer: 
         "graph": "fails",
         "lineages": 1,
         "damage": None,
+        "waits": [],
         "run": None,
     }
     assert (asking["thread"], asking["status"], asking["steps"], asking["error"]) == ("t", "paused", 2, None)
     lines = call("threads").stdout.splitlines()
-    assert lines[0].split() == ["thread", "status", "steps", "updated", "last", "error"]
+    assert lines[0].split() == ["thread", "status", "steps", "updated", "waits", "until", "last", "error"]
     assert [line.split()[:3] for line in lines[1:]] == [["u", "failed", "0"], ["t", "paused", "2"]]
     assert [thread["thread"] for thread in answer("threads", "--limit", "1")["threads"]] == ["u"]
 

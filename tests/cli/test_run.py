@@ -39,7 +39,7 @@ def test_with_json_a_run_prints_one_object_and_says_nothing(call: Call) -> None:
     assert question.pop("resume").endswith(f"--thread t --answer {question.pop('id')}=JSON")
     assert question == {"node": "ask", "value": {"seen": 3}}
     assert re.fullmatch(r"[0-9a-f]{32}", shown.pop("checkpoint"))
-    assert shown == {"thread": "t", "status": "paused", "step": 2, "next": ["ask"], "values": VALUES}
+    assert shown == {"thread": "t", "status": "paused", "step": 2, "next": ["ask"], "values": VALUES, "waits": []}
 
 
 def test_the_input_may_stand_in_a_file(answer: Answer, folder: Path) -> None:

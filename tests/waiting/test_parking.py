@@ -287,3 +287,19 @@ def test_reading_side_of_the_saver_shows_the_wait(kept: Saver, clock: FakeClock)
     found = kept.get_tuple(thread())
     assert found is not None
     assert [write[1:] for write in found.pending_writes or ()] == [("__waiting__", (Waiting("", at(60), "timer"),))]
+
+
+def test_lists_of_threads_say_what_each_waits_for(kept: Saver, clock: FakeClock) -> None:
+    """What is due can be found without knowing the graphs."""
+    graph = fan(("go", expect("go", "go")), ("nap", nap("nap", 60))).compile(checkpointer=kept)
+    graph.invoke({}, thread())
+    chain(("a", note("a"))).compile(checkpointer=kept).invoke({}, thread("other"))
+    [listed] = kept.threads(status="waiting")
+    assert (listed.thread_id, set(listed.waiting)) == (
+        "t",
+        {Waiting("go", None, "signal"), Waiting("", at(60), "timer")},
+    )
+    clock.advance(60)
+    graph.invoke(None, thread())
+    assert [each.waiting for each in kept.threads(status="waiting")] == [(Waiting("go", None, "signal"),)]
+    assert [each.waiting for each in kept.threads(status="finished")] == [()]

@@ -19,7 +19,7 @@ from stepwell.cli.exit_status import INTERRUPTED
 from stepwell.cli.settings import Settings, global_options
 
 COMMANDS = (
-    *("demo", "graph", "run", "resume", "retry", "fork"),
+    *("demo", "graph", "run", "resume", "retry", "fork", "signal"),
     *("threads", "runs", "history", "tree", "show", "events", "journal"),
     *("copy", "delete", "check", "verify", "completion", "version"),
 )

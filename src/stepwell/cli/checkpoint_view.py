@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stepwell.cli.rendering import Renderer
+from stepwell.graph.types import Waiting
 from stepwell.runtime.reading.snapshot import PregelTask, StateSnapshot
 
 
@@ -24,8 +25,18 @@ class OpenQuestion:
 
 
 @dataclass(frozen=True)
+class OpenWait:
+    """Something that has not come yet: a time, a signal, the completion of an awakeable."""
+
+    kind: str
+    node: str
+    key: str
+    until: str | None
+
+
+@dataclass(frozen=True)
 class TaskView:
-    """A planned task and what became of it: planned, succeeded, failed, interrupted or cancelled."""
+    """A planned task and what became of it: planned, succeeded, failed, interrupted, waiting or cancelled."""
 
     id: str
     node: str
@@ -33,6 +44,7 @@ class TaskView:
     error: str | None
     result: Any
     questions: tuple[OpenQuestion, ...]
+    waits: tuple[OpenWait, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,6 +72,11 @@ class CheckpointView:
     def questions(self) -> list[OpenQuestion]:
         """The open questions, in listing order."""
         return [question for task in self.tasks for question in task.questions]
+
+    @property
+    def waits(self) -> list[OpenWait]:
+        """What has not come yet, in listing order."""
+        return [wait for task in self.tasks for wait in task.waits]
 
 
 def view_of(snapshot: StateSnapshot, status: str, thread_id: str, renderer: Renderer) -> CheckpointView:
@@ -91,8 +108,15 @@ def _task_view(task: PregelTask, renderer: Renderer) -> TaskView:
     done = task.result is not None
     asked = () if done else task.interrupts  # a finished task lists the questions it had answered
     questions = tuple(OpenQuestion(asked.id, task.name, renderer.json(asked.value)) for asked in asked)
-    status = "succeeded" if done else "failed" if task.error else "interrupted" if questions else "planned"
-    return TaskView(task.id, task.name, status, task.error, renderer.json(task.result), questions)
+    waits = tuple(open_wait(task.name, wait) for wait in task.waiting)
+    pause = "interrupted" if questions else "waiting" if waits else "planned"
+    status = "succeeded" if done else "failed" if task.error else pause
+    return TaskView(task.id, task.name, status, task.error, renderer.json(task.result), questions, waits)
+
+
+def open_wait(node: str, wait: Waiting) -> OpenWait:
+    """Return a wait of a node as the commands show it."""
+    return OpenWait(wait.kind, node, wait.key, None if wait.until is None else wait.until.isoformat())
 
 
 def node_names(tasks: Sequence[str]) -> str:

@@ -92,5 +92,5 @@ def read_head(graph: CompiledGraph, thread_id: str, output: Any = None) -> Check
     if output is None:
         return view
     if isinstance(output, dict):
-        output = {key: value for key, value in output.items() if key != "__interrupt__"}
+        output = {key: value for key, value in output.items() if key not in ("__interrupt__", "__waiting__")}
     return CheckpointView(**{**vars(view), "values": renderer.json(output)})

@@ -43,7 +43,7 @@ class Progress:
         elif "input" in chunk:
             self._look()
         elif chunk["error"] is None:
-            self._nodes += [] if chunk["interrupts"] else [chunk["name"]]
+            self._nodes += [] if chunk["interrupts"] or chunk.get("waiting") else [chunk["name"]]
         else:
             self.failures.append((chunk["name"], chunk["error"]))
 

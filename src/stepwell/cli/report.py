@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, TaskView, node_names
+from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, OpenWait, TaskView, node_names
 from stepwell.cli.difference import Change, changes
 from stepwell.cli.screen import brief, one_line, readable, say, write, write_json
 from stepwell.cli.settings import Settings
@@ -27,10 +27,12 @@ def report_run(view: CheckpointView, settings: Settings, target: str) -> None:
 
     if settings.json:
         shown = {key: getattr(view, key) for key in ("thread", "status", "checkpoint", "step", "next", "values")}
-        write_json({**shown, "questions": _questions(view, resume)})
+        write_json({**shown, "questions": _questions(view, resume), "waits": _waits(view)})
         return
     say(_headline(view))
     say_questions(view.questions, resume)
+    for wait in view.waits:
+        say(f"{wait.node} waits for {_wait_line(wait)}")
     write_json(view.values)
 
 
@@ -41,7 +43,7 @@ def report_checkpoint(view: CheckpointView, settings: Settings, target: str) -> 
         return settings.resume_command(target, view.thread, question)
 
     if settings.json:
-        write_json({**asdict(view), "questions": _questions(view, resume)})
+        write_json({**asdict(view), "questions": _questions(view, resume), "waits": _waits(view)})
         return
     write(f"thread      {one_line(view.thread)}, {view.status}")
     write(f"checkpoint  {_checkpoint_line(view)}")
@@ -51,6 +53,8 @@ def report_checkpoint(view: CheckpointView, settings: Settings, target: str) -> 
     for question in view.questions:
         write(f"question    {_question_line(question)}")
         write(f"            {resume(question.id)}")
+    for wait in view.waits:
+        write(f"wait        {wait.node}: {_wait_line(wait)}")
     write_json(view.values)
 
 
@@ -82,6 +86,15 @@ def say_questions(questions: Sequence[OpenQuestion], resume: ResumeLine) -> None
 
 def _questions(view: CheckpointView, resume: ResumeLine) -> list[dict[str, Any]]:
     return [{**asdict(question), "resume": resume(question.id)} for question in view.questions]
+
+
+def _waits(view: CheckpointView) -> list[dict[str, Any]]:
+    return [asdict(wait) for wait in view.waits]
+
+
+def _wait_line(wait: OpenWait) -> str:
+    what = wait.kind if not wait.key else f"{wait.kind} {one_line(wait.key)}"
+    return what if wait.until is None else f"{what}, until {wait.until}"
 
 
 def _headline(view: CheckpointView) -> str:

@@ -10,16 +10,18 @@ import json
 from typing import Any
 
 from stepwell.cli.absent import unknown_checkpoint
-from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, TaskView
+from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, OpenWait, TaskView, open_wait
 from stepwell.cli.rendering import as_json, opaque_codec
 from stepwell.cli.screen import moment
 from stepwell.codec import Codec
 from stepwell.runtime.loading import apply_records, load_values, row_name
+from stepwell.runtime.stream.payloads import as_waiting
 from stepwell.store import CheckpointRow, Reader, ThreadRow
 from stepwell.superstep import body as layout
 from stepwell.superstep.decide import open_questions
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Succeeded, result_of
 from stepwell.superstep.state import Base, Identity, State
+from stepwell.superstep.waiting import open_waits
 
 
 def read_view(reader: Reader, thread: ThreadRow, checkpoint_id: str | None) -> CheckpointView:
@@ -88,6 +90,9 @@ def _base(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout.Opene
 def _task_views(reader: Reader, codec: Codec, row: CheckpointRow, base: Base) -> tuple[TaskView, ...]:
     merged = _merged_outcomes(reader, codec, row)
     still_open = {question.interrupt_id for question in open_questions(base)}
+    waits: dict[str, tuple[OpenWait, ...]] = {task.id: () for task in base.tasks}
+    for task, awaited in open_waits(base):
+        waits[task.id] += (open_wait(task.node, as_waiting(awaited)),)
     views = []
     for task, recorded in zip(base.tasks, base.outcomes, strict=True):
         outcome = recorded if recorded is not None else merged.get((task.node, task.index))
@@ -97,7 +102,7 @@ def _task_views(reader: Reader, codec: Codec, row: CheckpointRow, base: Base) ->
             for question in asked
             if question.interrupt_id in still_open
         )
-        views.append(TaskView(task.id, task.node, *_ending(outcome), questions))
+        views.append(TaskView(task.id, task.node, *_ending(outcome), questions, waits[task.id]))
     return tuple(views)
 
 
@@ -123,7 +128,7 @@ def _ending(outcome: Outcome | None) -> tuple[str, str | None, Any]:
         case Cancelled():
             return "cancelled", outcome.text, None
         case Interrupted():
-            return "interrupted", None, None
+            return ("interrupted" if outcome.questions else "waiting"), None, None
     return "planned", None, None
 
 

@@ -8,10 +8,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from stepwell.errors import CorruptRecordError, InvalidConfigError
+from stepwell.graph.types import Waiting
+from stepwell.runtime.loading import row_name
 from stepwell.runtime.reading.paging import Paged
+from stepwell.runtime.stream.payloads import as_waiting
 from stepwell.savers.runs import CRASHED
-from stepwell.store import Reader, Store, ThreadRow, ThreadsQuery
+from stepwell.store import CheckpointRow, Reader, Store, ThreadRow, ThreadsQuery
 from stepwell.superstep import lifecycle
+from stepwell.superstep.waiting import awaited_in
 
 ThreadStatus = Literal["running", "crashed", "paused", "waiting", "failed", "cancelled", "finished"]
 Statuses = str | Sequence[str] | None
@@ -38,6 +42,8 @@ class ThreadSummary:
     """How many lineages it has."""
     error: str | None
     """What its last run failed or was cancelled with."""
+    waiting: tuple[Waiting, ...] = ()
+    """What it waits for, where its status is `waiting`."""
     damage: str | None = None
     """Why its newest checkpoint or its runs cannot be read, where they cannot: `verify` says more."""
 
@@ -125,9 +131,11 @@ def _checked(status: Statuses) -> frozenset[str] | None:
 
 def _summary(reader: Reader, row: ThreadRow, status: str) -> ThreadSummary:
     newest, runs, damage = None, [], None
+    waiting: tuple[Waiting, ...] = ()
     try:
         newest = reader.newest(row.thread_id, "")
         runs = reader.runs(row.thread_id, 1)
+        waiting = _waiting(reader, newest) if newest is not None and status == lifecycle.WAITING else ()
     except CorruptRecordError as error:  # the others are listed all the same, and this one says what is wrong with it
         damage = str(error)
     return ThreadSummary(
@@ -140,5 +148,17 @@ def _summary(reader: Reader, row: ThreadRow, status: str) -> ThreadSummary:
         step=None if newest is None else newest.step,
         lineages=row.lineages,
         error=(runs[0].error or None) if runs else None,
+        waiting=waiting,
         damage=damage,
     )
+
+
+def _waiting(reader: Reader, newest: CheckpointRow) -> tuple[Waiting, ...]:
+    """Return what a waiting thread waits for: of each task, what its newest record says. No value is decoded."""
+    last = {
+        record.task_id: record
+        for record in reader.records(newest.thread_id, newest.seq)
+        if record.kind in (*lifecycle.PAUSES, lifecycle.SUCCEEDED)
+    }
+    waits = [record for record in last.values() if record.kind == lifecycle.WAIT]
+    return tuple(as_waiting(each) for record in waits for each in awaited_in(record.body, row_name(record)))

@@ -121,6 +121,15 @@ def encode_wait(codec: Codec, plan: Plan, task: Task, outcome: Interrupted) -> b
 def decode_wait(codec: Codec, body: bytes, record: str) -> Interrupted:
     """Return the outcome that the record says. CorruptRecordError where its body does not fit its layout."""
     waits, inner = _parts(body, record, list, bytes)
+    return layout.decode_interrupted(codec, inner, record)._replace(awaited=_awaited(waits, record))
+
+
+def awaited_in(body: bytes, record: str) -> tuple[Awaited, ...]:
+    """Return what a `wait` record says is awaited, without decoding a user's value."""
+    return _awaited(_parts(body, record, list, bytes)[0], record)
+
+
+def _awaited(waits: Sequence[Any], record: str) -> tuple[Awaited, ...]:
     found = []
     for parts in waits:
         if type(parts) is not list or [type(part) for part in parts[:3]] != [str, str, str] or len(parts) != 4:
@@ -128,7 +137,7 @@ def decode_wait(codec: Codec, body: bytes, record: str) -> Interrupted:
         if parts[3] is not None and type(parts[3]) is not int:
             raise _misfit(record)
         found.append(Awaited(*parts))
-    return layout.decode_interrupted(codec, inner, record)._replace(awaited=tuple(found))
+    return tuple(found)
 
 
 def encode_arrived(awaited: Awaited, message_id: str, status: str, value: bytes) -> bytes:

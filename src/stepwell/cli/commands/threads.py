@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, get_args
 
 import click
@@ -11,6 +12,7 @@ from stepwell.cli.given import parse_filter
 from stepwell.cli.listing import filter_option, page_options, say_more, write_page
 from stepwell.cli.screen import cut, write_table
 from stepwell.cli.settings import Settings, global_options
+from stepwell.graph.types import Waiting
 from stepwell.savers.threads import ThreadStatus, ThreadSummary
 
 
@@ -30,7 +32,7 @@ from stepwell.savers.threads import ThreadStatus, ThreadSummary
 def threads(
     settings: Settings, statuses: tuple[str, ...], wanted: tuple[str, ...], limit: int | None, before: str | None
 ) -> None:
-    """List the threads: status, steps, when each changed, and the error of its last run.
+    """List the threads: status, steps, when each changed, until when it waits, and the error of its last run.
 
     `running` is a thread whose process is alive, `crashed` one whose process is gone: `resume` goes on with it.
     """
@@ -41,7 +43,7 @@ def threads(
     if settings.json:
         write_page("threads", map(_facts, found), page.more)
         return
-    write_table(("thread", "status", "steps", "updated", "last error"), list(map(_cells, found)))
+    write_table(("thread", "status", "steps", "updated", "waits until", "last error"), list(map(_cells, found)))
     say_more(page.more)
 
 
@@ -53,6 +55,7 @@ def _facts(thread: ThreadSummary) -> dict[str, Any]:
         "updated_at": thread.updated_at.isoformat(timespec="microseconds"),
         "error": thread.error,
         "damage": thread.damage,
+        "waits": [_wait(wait) for wait in thread.waiting],
         "graph": thread.graph_id,
         "lineages": thread.lineages,
         "checkpoint": thread.checkpoint_id,
@@ -62,8 +65,17 @@ def _facts(thread: ThreadSummary) -> dict[str, Any]:
 
 def _cells(thread: ThreadSummary) -> tuple[str, ...]:
     trouble = thread.error or "" if thread.damage is None else f"damaged: {thread.damage}"
-    changed = f"{thread.updated_at:%Y-%m-%d %H:%M:%S}Z"
-    return thread.thread_id, thread.status, str(_steps(thread)), changed, cut(trouble)
+    due = min((wait.until for wait in thread.waiting if wait.until is not None), default=None)
+    until = _moment(due) if due is not None else "a message" if thread.waiting else ""
+    return thread.thread_id, thread.status, str(_steps(thread)), _moment(thread.updated_at), until, cut(trouble)
+
+
+def _moment(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S}Z"
+
+
+def _wait(wait: Waiting) -> dict[str, str | None]:
+    return {"kind": wait.kind, "key": wait.key, "until": None if wait.until is None else wait.until.isoformat()}
 
 
 def _steps(thread: ThreadSummary) -> int:
