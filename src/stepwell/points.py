@@ -18,6 +18,7 @@ BODY_RETURNED = "effect.body_returned"
 RECEIPT_DURABLE = "effect.receipt_durable"
 OUTCOMES_RECORDED = "superstep.outcomes_recorded"
 MERGED = "superstep.merged"
+ITEMS_WRITTEN = "items.written"
 COMMITTED = "superstep.committed"
 ENDED = "run.ended"
 WAIT_DURABLE = "wait.durable"
@@ -40,6 +41,7 @@ ALL: tuple[str, ...] = (
     RECEIPT_DURABLE,
     OUTCOMES_RECORDED,
     MERGED,
+    ITEMS_WRITTEN,
     COMMITTED,
     ENDED,
     WAIT_DURABLE,

@@ -58,7 +58,7 @@ def test_a_new_input_counts_what_it_abandons_and_forgets_who_had_arrived() -> No
 def test_start_writes_the_input_and_leads_to_the_entry() -> None:
     plan = plan_of(entry="ab", edges=["bc", "cd"])
     made = start_outcome(plan, {"log": ["x"], "unknown": 1}, no_id)
-    assert made == ((("log", ["x"]),), ("a", "b"))
+    assert made[:2] == ((("log", ["x"]),), ("a", "b"))
     state = input_state(empty_state(plan), {"log": ["x"]})
     base = Base(state, identity())
     routed = merge(plan, state, base.tasks, [Succeeded(*made)]).state
@@ -74,7 +74,7 @@ def test_an_input_that_is_no_update_is_refused(raw: Any) -> None:
 def test_a_command_as_first_input_is_what_start_returned() -> None:
     plan = plan_of(entry="a", edges=["ab", "bc", "cd"])
     made = start_outcome(plan, Command(update={"total": 1}, goto="c"), no_id)
-    assert made == ((("total", 1),), ("c", "a"))
+    assert made[:2] == ((("total", 1),), ("c", "a"))
 
 
 def test_an_input_into_a_state_without_keys_is_the_value() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given, strategies as st
 from stepwell.errors import CorruptRecordError, StepwellError, UnserializableValueError
 from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING, Send
-from stepwell.superstep import body as layout
+from stepwell.superstep import body as layout, lifecycle
+from stepwell.superstep.items import DELETE, PUT, TOUCH, ItemWrite
 from stepwell.superstep.merge import merge
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Question, Returned, Succeeded
 from stepwell.superstep.state import Base, Planned, State, Task
@@ -35,16 +36,46 @@ writes = st.lists(st.tuples(st.sampled_from(["log", "total", "last"]), values), 
 routes = st.lists(
     st.one_of(st.sampled_from("abcd"), st.builds(Send, st.sampled_from("abcd"), values, timeout=limits)), max_size=3
 ).map(tuple)  # fmt: skip
-kept = st.one_of(st.none(), st.builds(Returned, writes, routes))
+times = st.integers(0, 2**62)
+item_writes = st.lists(
+    st.builds(
+        ItemWrite, st.sampled_from([PUT, DELETE, TOUCH]), st.text(), st.text(), times, st.binary(), st.none() | times
+    ),
+    max_size=2,
+).map(tuple)
+kept = st.one_of(st.none(), st.builds(Returned, writes, routes, item_writes))
 questions = st.lists(st.builds(Question, st.text(max_size=4), st.text(max_size=4), values), max_size=3).map(tuple)
+
+
+def test_a_fork_keeps_an_outcome_without_its_item_writes() -> None:
+    wrote = (ItemWrite(PUT, "users", "k", 1, b"x"),)
+    returned = Returned((("log", [1]),), ("b",), wrote)
+    success = layout.encode_succeeded(CODEC, PLAN, TASK, Succeeded(*returned))
+    bare = layout.without_items(lifecycle.SUCCEEDED, success)
+    assert layout.decode_succeeded(CODEC, bare, "r") == Succeeded(*returned[:2])
+    for kept, expected in ((returned, Returned(*returned[:2])), (None, None)):
+        failure = layout.encode_failed(CODEC, PLAN, TASK, Failed("text", None, kept))
+        bare = layout.without_items(lifecycle.FAILED, failure)
+        assert layout.decode_failed(CODEC, bare, "r") == Failed("text", None, expected)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [None, 5, [None], [[]], [["put", "users", "k", 1, "text", None]], [["other", "n", "k", 1, b"", None]]],
+    ids=repr,
+)
+def test_item_writes_of_another_shape_are_a_corrupt_record(stored: Any) -> None:
+    body = ormsgpack.packb([layout.FORMAT, [], [], stored])
+    with pytest.raises(CorruptRecordError):
+        layout.decode_succeeded(CODEC, body, "record 7")
 
 
 # -- records ----------------------------------------------------------------------------------------------------------
 
 
-@given(st.builds(Succeeded, writes, routes))
+@given(st.builds(Succeeded, writes, routes, item_writes))
 def test_a_success_reads_back(outcome: Succeeded) -> None:
-    """INV-12: writes and routes, sends with their arguments."""
+    """INV-12: writes, routes, sends with their arguments, and what it wrote to the item store."""
     assert layout.decode_succeeded(CODEC, layout.encode_succeeded(CODEC, PLAN, TASK, outcome), "r") == outcome
 
 

@@ -9,6 +9,7 @@
     │   ├── EmptyInputError            · InvalidConfigError · InvalidUpdateError · NothingToRetryError
     │   ├── PendingWorkError           · RunConflictError   · NestedThreadError
     │   ├── InvalidCheckpointerError (also a TypeError)
+    │   ├── InvalidNamespaceError      · InvalidItemError
     │   ├── AmbiguousAnswerError (also a RuntimeError)
     │   ├── UnknownInterruptError      · InterruptAnsweredError
     │   ├── MessageConflictError       · InvalidWaitError · AwakeableCompletedError
@@ -18,6 +19,7 @@
     │   ├── GraphRecursionError        · NodeTimeoutError · NodeCancelledError · MergeError
     │   ├── WaitTimeoutError (also a TimeoutError)  · AwakeableFailedError
     │   ├── StateValidationError       · PoisonedRunError · NestedInterruptError · StreamClosedError
+    │   └── ItemsClosedError
     ├── StoreError                     the durable side
     │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
     │   ├── ThreadExistsError (also a ValueError)
@@ -199,6 +201,18 @@ class ReadOnlySaverError(UsageError, NotImplementedError):
     code = "read_only_saver"
 
 
+class InvalidNamespaceError(UsageError):
+    """{namespace!r} is no namespace of the item store: {reason}. Give a tuple of labels, as in ("users", "ada")."""
+
+    code = "invalid_namespace"
+
+
+class InvalidItemError(UsageError):
+    """The item store does not take this: {reason}."""
+
+    code = "invalid_item"
+
+
 # -- a run that could not go on ---------------------------------------------------------------------------------------
 
 
@@ -262,6 +276,13 @@ class StreamClosedError(RunError):
     while the node runs, and wait for its helpers before it returns."""
 
     code = "stream_closed"
+
+
+class ItemsClosedError(RunError):
+    """The item {key!r} of {namespace!r} was written too late: the call that wrote it is over, and what it wrote is part
+    of its outcome. Write while the node runs, and wait for its helpers before it returns."""
+
+    code = "items_closed"
 
 
 # -- the durable side -------------------------------------------------------------------------------------------------

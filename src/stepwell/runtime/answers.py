@@ -52,7 +52,8 @@ def command_base(run: Run, reader: Reader, loaded: Loaded, command: Command[Any]
     state, changed = commanded(run.plan, loaded.base, command, identity)
     lineage = loaded.row.lineage if newest else open_lineage(ledger)
     base = ledger.add(Draft(identity, state, lineage, "update", loaded.row.seq, loaded.row.digest), changed)
-    bring(run, base, carry(loaded.base, base, records_on(run, reader, loaded), _always))
+    records = records_on(run, reader, loaded)
+    bring(run, base, carry(loaded.base, base, records if newest else map(_forked, records), _always))
     return base
 
 
@@ -64,8 +65,16 @@ def _forked_for_answers(run: Run, reader: Reader, loaded: Loaded, answers: list[
     kept = [record for record in records if record.task_id not in asked]
     for task_id, call_id in asked.items():
         kept += earlier_answers(records, task_id, lambda record, call=call_id: _asks(run, record, call))  # type: ignore[misc]
-    bring(run, base, carry(loaded.base, base, kept, _always))
+    bring(run, base, carry(loaded.base, base, map(_forked, kept), _always))
     return base
+
+
+def _forked(record: Record) -> Record:
+    """Return a record as a fork keeps it: what it wrote to the item store was written in the lineage it was made in."""
+    outcomes = (lifecycle.SUCCEEDED, lifecycle.FAILED, lifecycle.CANCELLED, lifecycle.INTERRUPTED)
+    if record.kind not in outcomes:
+        return record
+    return record._replace(body=layout.without_items(record.kind, record.body))
 
 
 def fork_base(run: Run, loaded: Loaded) -> Base:

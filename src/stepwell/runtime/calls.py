@@ -13,28 +13,20 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from stepwell import points
-from stepwell.errors import InvalidConfigError, NodeCancelledError
+from stepwell.errors import NodeCancelledError
 from stepwell.graph import retry_rules
 from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
-from stepwell.graph.types import MISSING, PREVIOUS
+from stepwell.graph.types import MISSING
 from stepwell.plan.tables import BranchPlan, Callee, NodePlan
 from stepwell.runtime.caching import cached_callee
 from stepwell.runtime.deadlines import Deadline, cancellable
 from stepwell.runtime.journal import journal_of
-from stepwell.runtime.progress import heard, load_langchain
+from stepwell.runtime.progress import load_langchain
 from stepwell.runtime.raised import caused, is_cancelled_error, stops_of
 from stepwell.runtime.requests import Raised
-from stepwell.runtime.scope import (
-    ExecutionInfo,
-    MessageWriter,
-    Runtime,
-    Scope,
-    StreamWriter,
-    ignore,
-    server_of,
-    unheard,
-)
+from stepwell.runtime.scope import Runtime, Scope
 from stepwell.runtime.stream.messages import enter_config
+from stepwell.runtime.surroundings import injected, runtime_of
 from stepwell.superstep.begin import start_outcome
 from stepwell.superstep.merge import branch_targets, view
 from stepwell.superstep.outcome import (
@@ -52,8 +44,10 @@ from stepwell.superstep.steps import Step
 from stepwell.superstep.waiting import forget_late
 
 if TYPE_CHECKING:
+    from stepwell.items import TaskItems
     from stepwell.runtime.run import Run
     from stepwell.runtime.steps.children import Children
+    from stepwell.superstep.items import ItemWrite
 
 _NOTHING: dict[str, Any] = {}
 
@@ -144,6 +138,8 @@ class TaskRun:
     """The call that is out. It knows its task, so it is let go as soon as it is back: no cycle is left to collect."""
     reused = False
     """Whether what the node returned came from the cache."""
+    wrote: tuple[ItemWrite, ...] = ()
+    """What the routers before it wrote to the item store."""
     dropped = False
     """Whether the run has ended without waiting for this task: no further code of it is to run."""
 
@@ -184,8 +180,8 @@ class TaskRun:
     def success(self) -> Succeeded:
         """Return the outcome of a task that is routed."""
         assert self.kept is not None
-        writes, routes = self.kept
-        return new(Succeeded, (writes, (*routes, *self.routes) if self.routes else routes))
+        writes, routes, items = self.kept
+        return new(Succeeded, (writes, (*routes, *self.routes) if self.routes else routes, items + self.wrote))
 
     # -- the next call -----------------------------------------------------------------------------------------------
 
@@ -213,10 +209,14 @@ class TaskRun:
             branch = self.node.branches[self.branch]
             callee, arg = branch.callee, self._routed(branch, self.kept)
             prefix = f"branch:{branch.name}"
-        kwargs = self._injected(callee, deadline) if callee.inject else _NOTHING
+        self.call = call = Call(self, prefix, callee, arg, _NOTHING, deadline)
+        if self.run.items is not None:
+            call.items = self.run.items.view(call)
+        if callee.inject:
+            hears = self.run.hears if deadline is None else deadline.hears
+            call.kwargs = injected(self, callee, hears, call.items)
         if self.run.cache is not None and self.node.cache is not None and self.kept is None:
-            callee = cached_callee(self, callee, arg)
-        self.call = call = Call(self, prefix, callee, arg, kwargs, deadline)
+            call.callee = cached_callee(self, callee, arg)
         return call
 
     def reuse(self) -> None:
@@ -257,24 +257,6 @@ class TaskRun:
     def _routed(self, branch: BranchPlan, kept: Returned) -> Any:
         return branch.reads.build(view(self.run.plan, self.base.state, kept.writes), self._managed())
 
-    def _injected(self, callee: Callee, deadline: Deadline | None) -> dict[str, Any]:
-        hears = self.run.hears if deadline is None else deadline.hears
-        available = {"store": self.run.item_store, "previous": self._previous()}
-        kwargs: dict[str, Any] = {}
-        for name in callee.inject:
-            if name == "config":
-                kwargs[name] = self.config(hears)
-            elif name == "runtime":
-                kwargs[name] = self.runtime(hears)
-            elif name == "writer":
-                kwargs[name] = self._writer(hears)
-            elif available.get(name) is not None or name not in callee.required or self.run.plan.is_workflow:
-                kwargs[name] = available.get(name)
-            else:
-                text = f"Missing required config key {name!r} for {self.task.node!r}: compile the graph with {name}=..."
-                raise InvalidConfigError(text, key=name, node=self.task.node)
-        return kwargs
-
     # -- what its scope asks for (Owner) -----------------------------------------------------------------------------
 
     def task_id(self) -> str:
@@ -310,35 +292,8 @@ class TaskRun:
     def config(self, hears: Deadline | None) -> Mapping[str, Any]:
         return self.run.node_config(self, hears)
 
-    def runtime(self, hears: Deadline | None) -> Runtime[Any]:
-        run = self.run
-        info = ExecutionInfo(
-            checkpoint_id=self.base.checkpoint_id,
-            checkpoint_ns=self.base.identity.namespace,
-            task_id=self.task.id,
-            thread_id=run.config.thread_id,
-            run_id=run.run_id,
-            node_attempt=self.attempt,
-            node_first_attempt_time=self.first_at / 1e6,
-        )
-        server = server_of(run.config.given.get("configurable") or {})
-        beat = unheard if hears is None else hears.heartbeat
-        writer, messages = self._writer(hears), self._message_writer(hears)
-        return Runtime(run.context, run.item_store, writer, beat, self._previous(), info, messages, server)
-
-    def _previous(self) -> Any:
-        """Return what the thread's last run of a workflow saved."""
-        return self.base.state.values.get(PREVIOUS)
-
-    def _writer(self, hears: Deadline | None) -> StreamWriter:
-        stream = self.run.stream
-        writer = ignore if stream is None else stream.writer(self)
-        return writer if hears is None else heard(hears, writer)
-
-    def _message_writer(self, hears: Deadline | None) -> MessageWriter:
-        stream = self.run.stream
-        writer = ignore if stream is None else stream.message_writer(self)
-        return writer if hears is None else heard(hears, writer)
+    def runtime(self, hears: Deadline | None, items: TaskItems | None) -> Runtime[Any]:
+        return runtime_of(self, hears, items)
 
     # -- what came back ----------------------------------------------------------------------------------------------
 
@@ -352,21 +307,24 @@ class TaskRun:
         assert call is not None
         if call.journalled:
             journal_of(self.run).barrier()
+        wrote = () if call.items is None else call.items.taken()
         if call.questions:
             return paused(call.asked(), self.kept)
         try:
-            self._keep(value)
+            self._keep(value, wrote)
         except Exception as error:
             return self._failed(error)
         return NEXT if self.branch < len(self.node.branches) else self.success()
 
-    def _keep(self, value: Any) -> None:
+    def _keep(self, value: Any, wrote: tuple[ItemWrite, ...]) -> None:
         node = self.node
         if self.kept is None:
-            self.kept = returned(self.run.plan, node, value, self.task_id)
+            kept = returned(self.run.plan, node, value, self.task_id)
+            self.kept = kept._replace(items=wrote) if wrote else kept
         else:
             branch = node.branches[self.branch]
             self.routes = (*self.routes, *branch_targets(self.run.plan, node.name, branch.path_map, value))
+            self.wrote += wrote
             self.branch += 1
 
     def fail(self, error: BaseException) -> Outcome | Again:

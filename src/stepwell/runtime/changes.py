@@ -12,7 +12,13 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from stepwell.errors import CorruptRecordError, GraphChangedError, IncompatibleGraphError, MigrationError
+from stepwell.errors import (
+    CorruptRecordError,
+    GraphChangedError,
+    IncompatibleGraphError,
+    InvalidConfigError,
+    MigrationError,
+)
 from stepwell.graph.types import ROOT, Send
 from stepwell.plan.compatibility import (
     GraphChange,
@@ -132,10 +138,11 @@ def _renamed(plan: Plan, outcome: Outcome | None) -> Outcome | None:
     if outcome is None:
         return None
     if isinstance(outcome, Succeeded):
-        return Succeeded(*_renamed_return(plan, outcome.writes, outcome.routes))
+        return Succeeded(*_renamed_return(plan, outcome.writes, outcome.routes), outcome.items)
     if outcome.kept is None:
         return outcome
-    return outcome._replace(kept=Returned(*_renamed_return(plan, *outcome.kept)))
+    writes, routes, items = outcome.kept
+    return outcome._replace(kept=Returned(*_renamed_return(plan, writes, routes), items))
 
 
 def _renamed_return(plan: Plan, writes: Iterable[Any], routes: Iterable[Route]) -> tuple[Any, Any]:
@@ -203,8 +210,23 @@ def require_compatible(plan: Plan, row: CheckpointRow, found: Sequence[Problem])
     )
 
 
+def require_item_store(run: Run, base: Base) -> None:
+    """Refuse to go on without one where a finished task has written to it: its writes would be lost."""
+    if run.items is not None:
+        return
+    for task, outcome in zip(base.tasks, base.outcomes, strict=True):
+        made = outcome if outcome is None or isinstance(outcome, Succeeded) else outcome.kept
+        steps = base.steps.get(task.id, {}).values()
+        if (made is not None and made.items) or any(step.items for step in steps):
+            reason = f"task {task.id} of node {task.node!r} has written items that are not applied yet: compile the"
+            reason += " graph with store= to go on, or drop what it did with a new input"
+            raise InvalidConfigError(reason=reason, key="store", node=task.node, task_id=task.id)
+
+
 def check_continued(run: Run, reader: Reader, loaded: Loaded, *, keeps_tasks: bool) -> None:
     """Refuse, before anything runs, to go on where the graph cannot; tell of a graph that has changed and can."""
+    if keeps_tasks and loaded.records and run.items is None:
+        require_item_store(run, loaded.base)
     require_compatible(run.plan, loaded.row, in_the_way(reader, run.plan, loaded, keeps_tasks=keeps_tasks))
     if loaded.row.fingerprint != run.plan.fingerprint and run.graph_changed is None:
         run.graph_changed = change = _change(reader, run.plan, loaded.row)

@@ -88,7 +88,7 @@ async def _superstep_after_superstep(run: Run) -> Ending:
             run.base = following = run.ledger.advance(base, merged)
             points.reach(points.MERGED)
             decision = decide(following, run.rules)
-            if run.store is not None:
+            if run.store is not None or run.items is not None:
                 await _commit(run, following, decision)
             if run.stream is not None or run.tell is not None:
                 _publish(run, following, merged.changed)
@@ -139,6 +139,10 @@ def _publish(run: Run, base: Base, changed: Sequence[str]) -> None:
 
 async def _commit(run: Run, base: Base, decision: Decision) -> None:
     """Make a superstep durable; with the last one, the end of the run and the release of its lease."""
+    if run.items is not None:
+        await run.items.write_apart(run.port.leads)
+        if run.store is None:
+            return
     status = ending(decision, run.request.on_limit == "raise")
     if status is None:
         if (rest := run.ledger.commit()) is not None:

@@ -114,12 +114,19 @@ class Ledger:
         run = self.run
         if run.store is None:
             self.unrecorded.clear()
+            if run.items is not None:
+                run.items.stage(base.tasks, base.outcomes)
             return Base(state, base.identity.following(f"{run.run_id}:{state.step}", run.plan.version))
         identity = base.identity.following(run.ids.new(), run.plan.version)
         known = self.recorded
         done: list[Succeeded] = base.outcomes  # type: ignore[assignment]  # or there would be nothing to advance to
         sources = [(task, done[i], known.get(i)) for i, task in enumerate(base.tasks)]
-        return self.add(new(Draft, (identity, state, base.lineage, "loop", *self.parent(base), sources, ())), changed)
+        following = self.add(
+            new(Draft, (identity, state, base.lineage, "loop", *self.parent(base), sources, ())), changed
+        )
+        if run.items is not None:
+            run.items.stage(base.tasks, base.outcomes)
+        return following
 
     def parent(self, base: Base) -> tuple[int | None, bytes]:
         """Return the row the next checkpoint follows: the base's, or what its draft follows."""
@@ -246,6 +253,8 @@ class Ledger:
         self.staged_records.clear()
         self.staged_effects = ()
         self.held.clear()
+        if self.run.items is not None:
+            self.run.items.forget()
         self.head_seq, self.head_digest = self.outbox.go_back()
         if self.run.tell is not None:
             self.run.tell.forget()
@@ -354,6 +363,7 @@ class Ledger:
             run=run_row,
             now=run.clock.now(),
             cost=run.cost,
+            items=run.items.take() if run.items is not None else (),
         )
 
     async def _record(self, base: Base, *records: tuple[str, str, bytes]) -> None:

@@ -179,6 +179,8 @@ class Outbox:
     def _note_head(self, commit: Commit) -> None:
         if commit.rows.head_seq > self.landed[0]:
             self.landed = commit.rows[:2]
+        if commit.items and self._run.items is not None:
+            self._run.items.landed(commit.items)
         if commit.rows.checkpoints:
             self.checkpoint_id = commit.rows.checkpoints[-1].checkpoint_id
 
@@ -212,6 +214,8 @@ class Outbox:
             self._note_landed(commit)
             return
         self._struck, self._ahead = None, (future, commit)
+        if commit.items and self._run.items is not None:
+            self._run.items.landing(future, commit.items)
         if self._run.tell is not None:
             self._run.tell.publish()
 

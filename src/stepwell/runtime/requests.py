@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.deadlines import Deadline
     from stepwell.runtime.journal import Entry
     from stepwell.runtime.scope import Scope
-    from stepwell.store import Commit
+    from stepwell.store import Commit, Store
 
 
 class Raised(NamedTuple):
@@ -76,12 +76,13 @@ class Write(Ask):
 
 
 class Settle(Ask):
-    """Wait for a queued write."""
+    """Wait for a queued write, of the run's own store or of this one."""
 
-    __slots__ = ("future",)
+    __slots__ = ("future", "store")
 
-    def __init__(self, future: Future[None]) -> None:
+    def __init__(self, future: Future[None], store: Store | None = None) -> None:
         self.future = future
+        self.store = store
 
 
 class Mail(Ask):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from stepwell.plan.compatibility import GraphChange
     from stepwell.runtime.calls import TaskRun
     from stepwell.runtime.deadlines import Deadline
+    from stepwell.runtime.items import RunItems
     from stepwell.runtime.journal import Journal
     from stepwell.runtime.ledger import Ledger
     from stepwell.runtime.ports import Port
@@ -73,10 +74,10 @@ class Run:
     """The run's surroundings, fixed for its life, and the three things that move: base, ledger, rules."""
 
     __slots__ = (
-        "admitted", "ambient", "asked_by", "base", "cache",
-        "clock", "codec", "config", "context", "context_vars", "cost",
-        "driving", "durability", "ended_before", "graph_changed", "hears", "ids", "input_wrote", "item_store", "jitter",
-        "journal", "leases", "ledger", "live", "plan", "port", "request", "rules", "run_id", "store", "stream", "tell",
+        "admitted", "ambient", "asked_by", "base", "cache", "clock", "codec", "config", "context", "context_vars",
+        "cost", "driving", "durability", "ended_before", "graph_changed", "hears", "ids", "input_wrote", "item_store",
+        "items", "jitter", "journal", "leases", "ledger", "live", "plan", "port", "request", "rules", "run_id", "store",
+        "stream", "tell",
     )  # fmt: skip
 
     base: Base
@@ -100,12 +101,12 @@ class Run:
         self.plan = plan
         self.codec, self.store = codec, store
         self.request = request
-        self.config = request.config
-        self.durability = request.durability
-        self.context = request.context
+        self.config, self.durability, self.context = request.config, request.durability, request.context
         self.clock = clock
         self.ids = ids
         self.item_store = item_store
+        self.items = _items_of_run(item_store, store) if item_store is not None else None
+        """What the nodes write to the item store, where it is one of Stepwell's."""
         self.stream = stream
         self.leases = leases
         outer = current.get()
@@ -196,6 +197,12 @@ class Run:
         if hears is not None:
             filled["callbacks"] = progress.with_callbacks(filled["callbacks"], hears)
         return {**filled, "configurable": inner, "metadata": self.metadata_of(task_run)}
+
+
+def _items_of_run(item_store: Any, store: Store | None) -> RunItems | None:
+    from stepwell.runtime.items import items_of_run  # runs without an item store do without
+
+    return items_of_run(item_store, store)
 
 
 def _jitter() -> float:

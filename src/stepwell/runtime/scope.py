@@ -24,7 +24,9 @@ from stepwell.superstep.outcome import Awaited, Question
 from stepwell.superstep.steps import Step
 
 if TYPE_CHECKING:
+    from stepwell.items import TaskItems
     from stepwell.runtime.deadlines import Deadline
+    from stepwell.superstep.items import ItemWrite
 
 Context = TypeVar("Context")
 StreamWriter = Callable[[Any], None]
@@ -116,7 +118,7 @@ class Owner(Protocol):
 
     def config(self, hears: Deadline | None) -> Mapping[str, Any]: ...
 
-    def runtime(self, hears: Deadline | None) -> Runtime[Any]: ...
+    def runtime(self, hears: Deadline | None, items: TaskItems | None) -> Runtime[Any]: ...
 
     def steps(self) -> Mapping[str, Step]:
         """Return the steps this code has recorded: call id → step."""
@@ -162,6 +164,12 @@ class Scope:
     """Where the step was called whose body this is."""
     over = False
     """Whether its time is over: what it does from here on counts no more."""
+    items: TaskItems | None = None
+    """What it sees of the item store and writes there, where the graph has one of ours."""
+    wrote: tuple[ItemWrite, ...] = ()
+    """What it has written there."""
+    keeps_items = True
+    """Whether it may: an effect may not, since its receipt is all that is known of it."""
     _home: tuple[int, object] | None = None
     _counts: dict[tuple[str, ...], int] | None = None
 
@@ -257,15 +265,16 @@ def get_config() -> Mapping[str, Any]:
 def get_runtime(context_schema: type[Context] | None = None) -> Runtime[Context]:
     """Return the runtime of the running node."""
     scope = running("get_runtime")
-    return scope.owner.runtime(scope.hears)
+    return scope.owner.runtime(scope.hears, scope.root.items)
 
 
 def get_stream_writer() -> StreamWriter:
     """Return the function that sends to the stream mode "custom"."""
     scope = running("get_stream_writer")
-    return scope.owner.runtime(scope.hears).stream_writer
+    return scope.owner.runtime(scope.hears, scope.root.items).stream_writer
 
 
 def get_store() -> Any:
-    """Return the item store the graph was compiled with."""
-    return running("get_store").owner.runtime(None).store
+    """Return the item store the graph was compiled with, as the running node sees it."""
+    scope = running("get_store")
+    return scope.owner.runtime(None, scope.root.items).store

@@ -71,8 +71,9 @@ class SyncPort:
         if isinstance(request, Mail):
             return self._collect(request.timeout)
         if isinstance(request, Settle):
-            assert self.run.store is not None
-            return self.run.store.settle(request.future)
+            store = request.store or self.run.store
+            assert store is not None
+            return store.settle(request.future)
         if isinstance(request, Sleep):
             return time.sleep(request.seconds)
         assert isinstance(request, Blocking)

@@ -8,7 +8,9 @@ thread's epoch. What is written:
 - a *run* row per drive and a *thread* row per thread: the only rows that are updated, always under the epoch;
 - a *message* row per message from outside: appended by anybody, and once marked, with the record that says what came
   of it, by the lease holder;
-- an *event* row per lifecycle event of a run that keeps a log: immutable, chained to the event before it.
+- an *event* row per lifecycle event of a run that keeps a log: immutable, chained to the event before it;
+- an *item* row per item of the item store: of no thread, changed by whoever writes it. What a run's nodes wrote comes
+  with the commit that consumes their outcomes, and lands only with it.
 
 **Lock order.** Every writing transaction locks the thread row first, by updating it under its epoch and head, and
 writes nothing if that update changed no row. Reads never lock.
@@ -33,6 +35,7 @@ from stepwell.store.contract import (
     Store,
     ThreadsQuery,
 )
+from stepwell.store.items import ItemRow, ItemWrites, is_there, written
 from stepwell.store.rows import (
     DELETED,
     NO_DIGEST,
@@ -71,6 +74,8 @@ __all__ = [
     "EventRow",
     "HistoryQuery",
     "JournalQuery",
+    "ItemRow",
+    "ItemWrites",
     "LineageRow",
     "Message",
     "MessageRow",
@@ -86,8 +91,10 @@ __all__ = [
     "ThreadsQuery",
     "content_digest",
     "digest_of",
+    "is_there",
     "seal_checkpoint",
     "seal_effect",
     "seal_record",
     "sealed_checkpoint",
+    "written",
 ]

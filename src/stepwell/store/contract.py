@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from stepwell.store.items import ItemReader, ItemWrites
 from stepwell.store.rows import (
     CheckpointRow,
     EffectChange,
@@ -22,6 +23,7 @@ from stepwell.store.rows import (
     ShapeRow,
     ThreadRow,
 )
+from stepwell.superstep.items import ItemWrite
 
 Consumed = tuple[str, int]
 """The id of a message, and the seq of the record that says what came of it."""
@@ -83,6 +85,8 @@ class Claim:
     """The one among them that was going on: the thread is left as if its process had died, for anybody to take."""
     consumed: Sequence[Consumed] = ()
     """As in `Commit`."""
+    items: Sequence[ItemWrite] = ()
+    """As in `Commit`."""
 
 
 @dataclass(slots=True)
@@ -110,6 +114,8 @@ class Commit:
     refused: tuple[str, ...] = ()
     """Filled in by the store: keys of effects whose rows were not as seen any more, since another thread shares them.
     Their changes were left out; all else has landed."""
+    items: Sequence[ItemWrite] = ()
+    """What the outcomes that this write consumes wrote to the item store, in merge order."""
 
 
 @dataclass(slots=True)
@@ -194,7 +200,7 @@ class JournalQuery:
     limit: int | None = None
 
 
-class Reader(Protocol):
+class Reader(ItemReader, Protocol):
     """Reads of one consistent snapshot. Every row returned has been verified."""
 
     def thread(self, thread_id: str) -> ThreadRow | None: ...
@@ -331,7 +337,7 @@ class Store(Protocol):
         """Write under the fence; durable when this returns. LeaseLostError: nothing was written."""
         ...
 
-    def queue(self, commit: Commit, wake: bool = True) -> Future[None]:
+    def queue(self, commit: Commit | ItemWrites, wake: bool = True) -> Future[None]:
         """Queue the same write and return at once. Writes land in the order in which they were queued.
 
         `wake` is False where the caller goes on to `settle` the future: then nobody else has to begin.
@@ -350,8 +356,16 @@ class Store(Protocol):
         """
         ...
 
+    def write_items(self, writes: ItemWrites) -> int:
+        """Write items of no run; durable when this returns. Returns how many expired ones were deleted on request."""
+        ...
+
     def renew(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> bool:
         """Extend the lease. False: it is somebody else's now."""
+        ...
+
+    def is_same(self, other: Store) -> bool:
+        """Tell whether another store object keeps the same database, so that one transaction can write both's rows."""
         ...
 
     def is_held(self, thread: ThreadRow) -> bool:

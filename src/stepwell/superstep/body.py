@@ -24,6 +24,8 @@ from stepwell.errors import CorruptRecordError, StepwellError, UnserializableVal
 from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING, Send
 from stepwell.plan.tables import Plan
+from stepwell.superstep.items import decode_items
+from stepwell.superstep.lifecycle import SUCCEEDED
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Question, Returned, Route, Succeeded, Write
 from stepwell.superstep.state import Planned, State, Task
 
@@ -218,7 +220,7 @@ def _expect(fits: bool, record: str) -> None:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
 
 
-def _unpack(body: bytes, record: str, length: int) -> list[Any]:
+def _unpack(body: bytes, record: str, *lengths: int) -> list[Any]:
     """Return the parts of a body, its format checked and left out."""
     try:
         parts = ormsgpack.unpackb(body, option=ormsgpack.OPT_NON_STR_KEYS)
@@ -227,7 +229,7 @@ def _unpack(body: bytes, record: str, length: int) -> list[Any]:
     if not isinstance(parts, list) or not parts or parts[0] != FORMAT:
         found = parts[0] if isinstance(parts, list) and parts else parts
         raise CorruptRecordError(record=record, reason=f"its format {found!r} is not known to this version of Stepwell")
-    _expect(len(parts) == length + 1, record)
+    _expect(len(parts) - 1 in lengths, record)
     return parts[1:]
 
 
@@ -280,8 +282,7 @@ def decode_writes(codec: Codec, writes: Sequence[Any]) -> tuple[Write, ...]:
 
 
 def encode_succeeded(codec: Codec, plan: Plan, task: Task, outcome: Succeeded) -> bytes:
-    writes = encode_writes(codec, plan, task.node, outcome.writes)
-    return _packb([FORMAT, writes, encode_routes(codec, task.node, outcome.routes)])
+    return _packb([FORMAT, *_encode_return(codec, plan, task, outcome)])
 
 
 def stored_copy(codec: Codec, plan: Plan, task: Task, outcome: Succeeded) -> Succeeded:
@@ -291,7 +292,17 @@ def stored_copy(codec: Codec, plan: Plan, task: Task, outcome: Succeeded) -> Suc
         return stored
     read = iter(stored.writes)
     writes = [next(read) if plan.channels[key].tracked else (key, value) for key, value in outcome.writes]
-    return Succeeded(tuple(writes), stored.routes)
+    return Succeeded(tuple(writes), stored.routes, stored.items)
+
+
+def without_items(kind: str, body: bytes) -> bytes:
+    """Return the body of an outcome's record without what it wrote to the item store."""
+    parts = ormsgpack.unpackb(body, option=ormsgpack.OPT_NON_STR_KEYS)
+    if kind == SUCCEEDED:
+        parts = parts[:3]
+    elif parts[2] is not None:
+        parts[2] = parts[2][:2]
+    return _packb(parts)
 
 
 def encode_failed(codec: Codec, plan: Plan, task: Task, outcome: Failed | Cancelled) -> bytes:
@@ -323,19 +334,28 @@ def encode_discarded() -> bytes:
 
 
 def _encode_kept(codec: Codec, plan: Plan, task: Task, kept: Returned | None) -> Any:
-    if kept is None:
-        return None
-    return [encode_writes(codec, plan, task.node, kept.writes), encode_routes(codec, task.node, kept.routes)]
+    return None if kept is None else _encode_return(codec, plan, task, kept)
+
+
+def _encode_return(codec: Codec, plan: Plan, task: Task, made: Returned | Succeeded) -> list[Any]:
+    """Return writes, routes and, where there are any, item writes."""
+    parts = [encode_writes(codec, plan, task.node, made.writes), encode_routes(codec, task.node, made.routes)]
+    return [*parts, [tuple(write) for write in made.items]] if made.items else parts
+
+
+def _decode_return(codec: Codec, parts: Sequence[Any]) -> Returned:
+    items = decode_items(parts[2]) if len(parts) > 2 else ()
+    return Returned(decode_writes(codec, parts[0]), decode_routes(codec, parts[1]), items)
 
 
 def _decode_kept(codec: Codec, kept: Any) -> Returned | None:
-    return None if kept is None else Returned(decode_writes(codec, kept[0]), decode_routes(codec, kept[1]))
+    return None if kept is None else _decode_return(codec, kept)
 
 
 def decode_succeeded(codec: Codec, body: bytes, record: str) -> Succeeded:
-    writes, routes = _unpack(body, record, 2)
+    parts = _unpack(body, record, 2, 3)
     with reading(record):
-        return Succeeded(decode_writes(codec, writes), decode_routes(codec, routes))
+        return Succeeded(*_decode_return(codec, parts))
 
 
 def decode_failed(codec: Codec, body: bytes, record: str) -> Failed:

@@ -16,6 +16,7 @@ from stepwell.graph.updates import items_of
 from stepwell.graph.workflow import writes_of
 from stepwell.ids import structural_hash
 from stepwell.plan.tables import NodePlan, Plan
+from stepwell.superstep.items import ItemWrite
 
 Write = tuple[str, Any]
 Route = str | Send
@@ -48,6 +49,7 @@ class Returned(NamedTuple):
     writes: tuple[Write, ...]
     routes: tuple[Route, ...]
     """Jumps by Command, then static edges."""
+    items: tuple[ItemWrite, ...] = ()
 
 
 class Succeeded(NamedTuple):
@@ -55,6 +57,8 @@ class Succeeded(NamedTuple):
 
     writes: tuple[Write, ...]
     routes: tuple[Route, ...]
+    items: tuple[ItemWrite, ...] = ()
+    """What it wrote to the item store, routers included."""
 
 
 class Failed(NamedTuple):

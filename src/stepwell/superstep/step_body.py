@@ -9,7 +9,8 @@ import ormsgpack
 
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError, EffectNotPerformed, StepError, UnserializableValueError
-from stepwell.superstep.body import FORMAT
+from stepwell.superstep.body import FORMAT, reading
+from stepwell.superstep.items import decode_items
 from stepwell.superstep.outcome import text_of
 from stepwell.superstep.steps import Step
 
@@ -18,7 +19,8 @@ _TYPES = (str, str, str, str, str, str, bytes, str, bytes, int, int, int)
 
 def encode_step(step: Step) -> bytes:
     """Return the body of the record."""
-    return ormsgpack.packb((FORMAT, *step))
+    *parts, items = step
+    return ormsgpack.packb((FORMAT, *parts, [tuple(write) for write in items]) if items else (FORMAT, *parts))
 
 
 def decode_step(body: bytes, record: str) -> Step:
@@ -27,9 +29,11 @@ def decode_step(body: bytes, record: str) -> Step:
         found, *parts = ormsgpack.unpackb(body)
     except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
         raise CorruptRecordError(record=record, reason=str(error)) from error
-    if found != FORMAT or tuple(map(type, parts)) != _TYPES:
+    length = len(_TYPES)
+    if found != FORMAT or tuple(map(type, parts[:length])) != _TYPES or len(parts) > length + 1:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
-    return Step(*parts)
+    with reading(record):
+        return Step(*parts[:length], *map(decode_items, parts[length:]))
 
 
 def encode_raised(codec: Codec, error: BaseException) -> bytes:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from stepwell.superstep.items import ItemWrite
+
 DONE = "done"
 FAILED = "failed"
 ATTEMPT = "attempt"
@@ -38,6 +40,8 @@ class Step(NamedTuple):
     first_at: int
     at: int
     """When it was over; of an attempt, when the next one is due."""
+    items: tuple[ItemWrite, ...] = ()
+    """What it wrote to the item store, once it is done: the node's own when it is called again, too."""
 
 
 Steps = dict[str, Step]

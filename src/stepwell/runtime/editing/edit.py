@@ -22,7 +22,7 @@ from stepwell.graph.types import END, MISSING, START, StateUpdate
 from stepwell.ids import structural_hash
 from stepwell.runtime.admission import ATTEMPTS
 from stepwell.runtime.answers import bring, open_lineage
-from stepwell.runtime.changes import replaced_by_edit
+from stepwell.runtime.changes import replaced_by_edit, require_item_store
 from stepwell.runtime.editing.origins import origin_record
 from stepwell.runtime.editing.standing import Edit, Spot, Standing, stand
 from stepwell.runtime.execute import execute
@@ -71,12 +71,16 @@ async def edit(run: Run, change: Edit) -> dict[str, Any]:
     store = run.store
     assert store is not None
     for _ in range(ATTEMPTS):
+        if run.items is not None:
+            run.items.forget()
         standing: Standing = await Blocking(lambda: stand(run, change))
         spot = standing.spot
         if change.fork and not supersteps:
             spot = _add(run, spot, Edited(_next_step(run, spot), "fork", dropped=()))
         for updates in supersteps:
             spot = await _superstep(run, spot, updates, "fork" if change.fork else "update")
+        if run.items is not None:
+            await run.items.write_apart(run.port.leads)
         if await Blocking(partial(store.admit, _claim(run, standing, spot))) is not None:
             if run.tell is not None:
                 run.tell.publish()
@@ -164,6 +168,8 @@ def _input(run: Run, spot: Spot, raw: Any) -> Spot:
 
 
 def _cleared(run: Run, spot: Spot, source: str) -> Edited:
+    if spot.lineage is not None:
+        require_item_store(run, spot.base)
     left = cleared(run.plan, _fitting(run, spot, ()), spot.lineage is not None)
     outcomes = []
     for i in left.finished:
@@ -236,6 +242,8 @@ def _add(run: Run, spot: Spot, edited: Edited) -> Spot:
     base = ledger.add(
         Draft(identity, state, lineage, edited.source, *spot.follows, edited.outcomes, dropped), edited.changed
     )
+    if run.items is not None:
+        run.items.stage([task for task, *_ in edited.outcomes], [outcome for _, outcome, _ in edited.outcomes])
     kept = carry(old, base, spot.records, stays) if spot.lineage is not None else []
     if kept:
         bring(run, base, kept)
@@ -273,6 +281,7 @@ def _claim(run: Run, standing: Standing, spot: Spot) -> Claim:
         now=run.clock.now(),
         ended=superseded(standing.crashed, "", run.clock.now()),
         shape=ShapeRow(run.plan.fingerprint, run.plan.shape),
+        items=run.items.take() if run.items is not None else (),
     )
 
 

@@ -48,6 +48,6 @@ async def consult(call: EffectCall, doubt: Doubt) -> Any:
     look_up = call.declared.on_doubt
     assert callable(look_up)
     is_async = inspect.iscoroutinefunction(function_of(look_up))
-    return await Body(
-        StepScope(call.scope, f"{call.call_id}/on_doubt", call.declared.step), partial(look_up, doubt), is_async
-    )
+    inner = StepScope(call.scope, f"{call.call_id}/on_doubt", call.declared.step)
+    inner.keeps_items = False
+    return await Body(inner, partial(look_up, doubt), is_async)

@@ -159,6 +159,7 @@ class EffectCall:
         journal = journal_of(self.run)
         work = Work(self, standing)
         inner = StepScope(self.scope, self.call_id, self.declared.step)
+        inner.keeps_items = False
         limit = self.declared.step.timeout
         if limit is not None:
             inner.deadline = Deadline(limit, self.run.clock.monotonic, self.scope.hears)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from stepwell.runtime.calls import Call, TaskRun
     from stepwell.runtime.run import Run
+    from stepwell.superstep.items import ItemWrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ def call_step(scope: Scope, declared: StepCode, args: tuple[Any, ...], kwargs: d
     showing.called(call.owner, step, args, kwargs)
     if known is not None:
         if known.status in (DONE, FAILED):
+            _hand_on(scope, known.items)
             return _over(run, known, on_loop)
         step = known
     given = filled(call.owner, scope, declared, kwargs)
@@ -111,7 +113,7 @@ async def perform(scope: Scope, declared: StepCode, step: Step, function: Callab
         showing.begun(inner.owner, step)
         try:
             value = await Body(inner, function, declared.is_async, inner.deadline if declared.timeout else None)
-            return await _done(inner, run, step, value)
+            return await _done(inner, run, step._replace(items=inner.wrote), value)
         except Exception as error:
             step = _after(run, declared, step, error)
             await _recorded(scope, run, step)
@@ -122,13 +124,21 @@ async def perform(scope: Scope, declared: StepCode, step: Step, function: Callab
 
 async def _done(scope: StepScope, run: Run, step: Step, value: Any) -> Any:
     if run.store is None:
+        _hand_on(scope.outer, step.items)
         showing.finished(scope.owner, step._replace(status=DONE, attempts=step.attempts + 1), value, scope.reused)
         return value
     data = run.codec.dumps(value, f"result of {step.callee}")
     step = step._replace(status=DONE, value=data, attempts=step.attempts + 1, at=run.clock.now())
     await _recorded(scope.outer, run, step)
+    _hand_on(scope.outer, step.items)
     showing.finished(scope.owner, step, value, scope.reused)
     return value if is_scalar(value) else run.codec.loads(data)
+
+
+def _hand_on(scope: Scope, items: tuple[ItemWrite, ...]) -> None:
+    """What a step wrote to the item store is from now on written by the code that called it."""
+    if items and (store := scope.root.items) is not None:
+        store.hold(scope, items)
 
 
 def _after(run: Run, declared: StepCode, step: Step, error: Exception) -> Step:
@@ -205,7 +215,7 @@ def filled(owner: TaskRun, scope: Scope, declared: StepCode, kwargs: dict[str, A
     """Return the keywords of the call with the engine's values where the function takes them and none was given."""
     if not declared.fills:
         return kwargs
-    runtime = owner.runtime(scope.hears)
+    runtime = owner.runtime(scope.hears, scope.root.items)
     values: dict[str, Callable[[], Any]] = {
         "config": lambda: owner.config(scope.hears),
         "runtime": lambda: runtime,

@@ -20,6 +20,7 @@ from stepwell.stores.sqlite.rows import (
     EFFECTS,
     EVENTS,
     INBOX,
+    ITEMS,
     LINEAGES,
     NOT_ITS_DIGEST,
     NOT_TEXT,
@@ -43,6 +44,10 @@ def audit(connection: apsw.Connection) -> Iterator[str]:
             if not is_shape_of(shape, fingerprint.decode("utf-8", "backslashreplace")):
                 yield f"shapes row {_shown(fingerprint)}: {NOT_ITS_DIGEST}"
         yield from _messages(connection)
+        for raw in connection.execute(query("raw_items")):
+            fault = ITEMS.fault(raw)
+            if fault is not None:
+                yield f"items row of namespace {_shown(raw[1])} at {_shown(raw[2])}: {fault}"
         for table, thread_id in connection.execute(query("orphans")):
             yield f"{table}: rows of thread {_shown(thread_id)} have no {'run' if table == 'events' else 'thread'} row"
     except DAMAGE as error:

@@ -12,8 +12,6 @@ from stepwell.errors import CorruptRecordError, StoreError, UnsupportedStorageEr
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SQLError, apsw.TooBigError)
 """What SQLite raises over a file that was altered, from statements that only read."""
 
-_UNCHANGED = "Nothing was written; thread {thread_id!r} is as it was."
-
 
 def translated(error: BaseException, thread_id: str) -> BaseException:
     """Return what a caller is told about an error that undid its write. Errors of our own pass unchanged."""
@@ -22,6 +20,11 @@ def translated(error: BaseException, thread_id: str) -> BaseException:
     told = _told(error, thread_id)
     told.__cause__ = error
     return told
+
+
+def unwritten(thread_id: str) -> str:
+    """Say that a write changed nothing. Items belong to no thread."""
+    return f"Nothing was written; thread {thread_id!r} is as it was." if thread_id else "Nothing was written."
 
 
 def unopened(error: apsw.Error, path: str) -> StoreError:
@@ -58,7 +61,7 @@ def unreadable(error: apsw.Error, what: str, thread_id: str) -> StoreError:
 def _told(error: apsw.Error | UnicodeDecodeError, thread_id: str) -> StoreError:
     if isinstance(error, UnicodeDecodeError | apsw.CorruptError | apsw.NotADBError):
         return damaged(error, "the database file", thread_id)
-    unchanged = _UNCHANGED.format(thread_id=thread_id)
+    unchanged = unwritten(thread_id)
     if isinstance(error, apsw.FullError):
         full = f"The disk is full, or the saver's max_bytes. {unchanged} Free space or delete threads, then go on."
         return StoreError(full, thread_id=thread_id)

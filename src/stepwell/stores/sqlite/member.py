@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any
 
-from stepwell.store import Claim, Commit, Deletion, Message
+from stepwell.store import Claim, Commit, Deletion, ItemWrites, Message
 
 
 class Renewal:
@@ -20,7 +20,7 @@ class Renewal:
         self.lease_seconds = lease_seconds
 
 
-Work = Commit | Claim | Deletion | Message | Renewal
+Work = Commit | Claim | Deletion | ItemWrites | Message | Renewal
 
 
 class Member:
@@ -35,7 +35,7 @@ class Member:
         self.result: Any = None
         self.error: BaseException | None = None
         self.sealed: bytes | None = None
-        """Digest of the thread row as written: by it the write is recognised after an error at COMMIT."""
+        """Digest of the thread row (of the last item) as written: by it a write is known after an error at COMMIT."""
 
     def fail(self, error: BaseException) -> None:
         """Close the member with an error."""

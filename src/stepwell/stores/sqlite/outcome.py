@@ -12,8 +12,9 @@ from typing import Any
 
 import apsw
 
-from stepwell.store import Claim, Commit, Deletion, Message
+from stepwell.store import Claim, Commit, Deletion, ItemWrites, Message
 from stepwell.stores.sqlite import sql
+from stepwell.stores.sqlite.items import seal_of
 from stepwell.stores.sqlite.member import Member
 
 _EPOCH = 3
@@ -47,6 +48,8 @@ def _landed(execute: Callable[..., Any], member: Member) -> bool | None:
     if isinstance(work, Message):
         named = {"thread_id": work.thread_id, "message_id": work.message_id}
         return bool(execute(sql.query("message"), named).fetchall())
+    if isinstance(work, ItemWrites):  # what it left may have been written over since: then nobody knows
+        return True if work.writes and seal_of(execute, work.writes) == member.sealed else None
     assert isinstance(work, Commit | Claim | Deletion)
     rows = None if isinstance(work, Deletion) else work.rows
     if rows is not None and (rows.checkpoints or rows.records):

@@ -7,7 +7,7 @@ here decides which checkpoint a caller means.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -20,6 +20,7 @@ from stepwell.store import (
     EffectsQuery,
     EventRow,
     HistoryQuery,
+    ItemRow,
     JournalQuery,
     LineageRow,
     MessageRow,
@@ -32,6 +33,7 @@ from stepwell.store import (
 from stepwell.stores.sqlite.audit import locate_undecodable
 from stepwell.stores.sqlite.damage import DAMAGE, damaged, unreadable
 from stepwell.stores.sqlite.filters import filter_text
+from stepwell.stores.sqlite.items import find_item, items_below, namespaces_of_items
 from stepwell.stores.sqlite.rows import (
     CHECKPOINTS,
     EFFECTS,
@@ -269,6 +271,18 @@ class SqliteReader:
                 raise CorruptRecordError(record=record, reason=NOT_ITS_DIGEST, table="shapes", thread_id="", seq=None)
             return str(stored, "utf-8")
         return None
+
+    def item(self, namespace: str, key: str) -> ItemRow | None:
+        """Return an item, expired or not."""
+        return find_item(self._execute, namespace, key)
+
+    def items(self, prefix: str, now: int) -> Iterator[ItemRow]:
+        """Yield the items of a namespace and those below it, by ordinal."""
+        return items_below(self._execute, prefix, now)
+
+    def item_namespaces(self, now: int) -> list[str]:
+        """Return the namespaces that hold an item."""
+        return namespaces_of_items(self._execute, now)
 
     def _check_head(self, thread_id: str) -> None:
         """Raise where the row that the thread names as its last is missing or another, or where rows follow it."""

@@ -16,6 +16,7 @@ from stepwell.store import (
     CheckpointRow,
     EffectRow,
     EventRow,
+    ItemRow,
     LineageRow,
     MessageRow,
     RawCheckpointRow,
@@ -93,15 +94,17 @@ class Table(Generic[Row]):
             raise ValueError(NOT_TEXT) from None
         return columns
 
+    def fault(self, raw: Sequence[Any]) -> str | None:
+        """Return what is wrong with a row as a raw query found it."""
+        try:
+            return None if self.matches(self.decoded(raw)) else NOT_ITS_DIGEST
+        except ValueError as error:
+            return str(error)
+
 
 def raw_row(raw: Sequence[Any]) -> RawCheckpointRow:
     """Return a checkpoint as a raw query found it, with what is wrong with it."""
-    fault = None
-    try:
-        if not CHECKPOINTS.matches(CHECKPOINTS.decoded(raw)):
-            fault = NOT_ITS_DIGEST
-    except ValueError as error:
-        fault = str(error)
+    fault = CHECKPOINTS.fault(raw)
     columns = [
         column.decode("utf-8", "backslashreplace") if index in CHECKPOINTS.text and column is not None else column
         for index, column in enumerate(raw)
@@ -154,5 +157,7 @@ RECORDS = Table("records", "record", 0, 3, RecordRow._make, *_kinds(RecordRow))
 EVENTS = Table("events", "event", 1, 2, EventRow._make, *_kinds(EventRow))
 INBOX = Table("inbox", "message", 0, 1, MessageRow._make, *_kinds(MessageRow))
 EFFECTS = Table("effects", "effect", 1, 0, EffectRow._make, *_kinds(EffectRow))
+ITEMS = Table("items", "item", 1, 0, ItemRow._make, *_kinds(ItemRow))
+"""Its rows belong to no thread: `items.py` names them by namespace and key."""
 SHAPES = Table("shapes", "shape", 0, None, ShapeRow._make, *_kinds(ShapeRow))
 """Its rows have no digest column: `is_shape_of` verifies them."""

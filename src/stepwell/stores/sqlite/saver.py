@@ -10,10 +10,11 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 from stepwell.clock import Clock, SystemClock
 from stepwell.errors import UnsupportedStorageError
-from stepwell.store import Claim, Commit, Counts, Deletion, Message, MessageRow, Reader, ThreadRow
+from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, Message, MessageRow, Reader, Store, ThreadRow
 from stepwell.stores.sqlite.connection import MEMORY
 from stepwell.stores.sqlite.fork import watch
 from stepwell.stores.sqlite.holder import is_gone
@@ -67,7 +68,7 @@ class SqliteStore:
         """Write under the fence; durable when this returns."""
         self._writer.run(commit)
 
-    def queue(self, commit: Commit, wake: bool = True) -> Future[None]:
+    def queue(self, commit: Commit | ItemWrites, wake: bool = True) -> Future[None]:
         """Queue the same write; the future is answered once it is durable."""
         return self._writer.queue(commit, wake)
 
@@ -80,9 +81,19 @@ class SqliteStore:
         row: MessageRow = self._writer.run(message)
         return row
 
+    def write_items(self, writes: ItemWrites) -> int:
+        """Write items of no run; durable when this returns."""
+        return int(self._writer.run(writes))
+
     def renew(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> bool:
         """Extend the lease; False where it is somebody else's now."""
         return bool(self._writer.run(Renewal(thread_id, run_id, epoch, lease_seconds)))
+
+    def is_same(self, other: Store) -> bool:
+        """Tell whether another store object keeps the same file."""
+        if self is other or not isinstance(other, SqliteStore):
+            return self is other
+        return self.blocking and other.blocking and Path(self.path).samefile(other.path)
 
     def is_held(self, thread: ThreadRow) -> bool:
         """Tell whether the run that has the thread's lease is alive, as far as can be known."""

@@ -14,11 +14,11 @@ import apsw
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
-from stepwell.store import Claim, Commit, Counts, Deletion, Message
+from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, Message
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.charging import charging
 from stepwell.stores.sqlite.connection import MEMORY, open_writer
-from stepwell.stores.sqlite.damage import translated
+from stepwell.stores.sqlite.damage import translated, unwritten
 from stepwell.stores.sqlite.member import Member, Renewal
 from stepwell.stores.sqlite.outcome import find_outcome
 from stepwell.stores.sqlite.writes import Writes
@@ -135,6 +135,8 @@ class Transactions:
         elif type(work) is Deletion:
             member.sealed = self._writes.delete(work)
             member.result = member.sealed is not None
+        elif type(work) is ItemWrites:
+            member.result, member.sealed = self._writes.write_items(work)
         else:
             assert type(work) is Renewal
             self._counts.renewals += 1
@@ -191,9 +193,10 @@ class Transactions:
             if landed:
                 member.open = False
             elif landed is None:
-                member.fail(_caused(CommitUnknownError(thread_id=thread_id, reason=str(error)), error))
+                told = None if thread_id else f"The store could not say whether items landed: {error}. Read them again."
+                member.fail(_caused(CommitUnknownError(told, thread_id=thread_id, reason=str(error)), error))
             else:
-                reason = f"The commit failed ({error}). Nothing was written; thread {thread_id!r} is as it was."
+                reason = f"The commit failed ({error}). {unwritten(thread_id)}"
                 member.fail(_caused(StoreError(reason, thread_id=thread_id), error))
 
     def _look(self, members: Sequence[Member], error: BaseException) -> bool | None:

@@ -18,7 +18,7 @@ from typing import Any
 
 from stepwell.clock import Clock
 from stepwell.errors import SaverClosedError, StoreError
-from stepwell.store import Commit, Counts
+from stepwell.store import Commit, Counts, ItemWrites
 from stepwell.stores.sqlite.connection import MEMORY
 from stepwell.stores.sqlite.member import Member, Work
 from stepwell.stores.sqlite.transaction import Transactions
@@ -29,7 +29,7 @@ LARGEST_GROUP = 256
 class Queued(Future[None]):
     """A write that waits for whoever leads next."""
 
-    def __init__(self, work: Commit) -> None:
+    def __init__(self, work: Commit | ItemWrites) -> None:
         super().__init__()
         self.set_running_or_notify_cancel()  # what is queued lands: nobody can cancel it any more
         self.member = Member(work, self)
@@ -68,7 +68,7 @@ class Writer:
             raise member.error
         return member.result
 
-    def queue(self, work: Commit, wake: bool = True) -> Future[None]:
+    def queue(self, work: Commit | ItemWrites, wake: bool = True) -> Future[None]:
         """Leave the write to the writer thread or, with `wake` False, to a caller who is about to `settle` it. Never
         blocks on the database, so a loop may call it."""
         self.check_open()

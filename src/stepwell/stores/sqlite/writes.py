@@ -19,12 +19,14 @@ from stepwell.store import (
     Commit,
     Counts,
     Deletion,
+    ItemWrites,
     Message,
     MessageRow,
     Rows,
     RunRow,
     ThreadRow,
 )
+from stepwell.stores.sqlite import items
 from stepwell.stores.sqlite.branches import note_branches
 from stepwell.stores.sqlite.effect_rows import put_effects
 from stepwell.stores.sqlite.event_log import add_events, counted
@@ -86,6 +88,8 @@ class Writes:
             consume(self._execute, self._counts, thread_id, commit.consumed)
         if rows.effects:
             commit.refused = put_effects(self._execute, self._counts, thread_id, rows.effects)
+        if commit.items:
+            items.write_items(self._execute, self._counts, commit.items)
         if seconds is None:
             self._graphs.pop(thread_id, None)
         return digest
@@ -113,6 +117,7 @@ class Writes:
         if claim.ended is not None and claim.seen is not None:
             ended = counted(self._execute, self._counts, claim.ended) if claim.rows.events else claim.ended
             self._put_run(claim.thread_id, claim.seen.epoch, ended)
+        items.write_items(self._execute, self._counts, claim.items)
         for behind, run in enumerate(claim.runs):  # their epochs, which order them, end with this one
             self._put_run(claim.thread_id, row.epoch - behind, run)
         consume(self._execute, self._counts, claim.thread_id, claim.consumed)
@@ -136,6 +141,12 @@ class Writes:
         given = row._asdict() | {"digest": thread_digest(row)}
         self._execute(query("renew_thread"), given)
         return True
+
+    def write_items(self, work: ItemWrites) -> tuple[int, bytes]:
+        """Write items of no run; return how many expired ones were deleted, and the seal of the last write."""
+        items.write_items(self._execute, self._counts, work.writes)
+        swept = 0 if work.expired_at is None else items.sweep_items(self._execute, self._counts, work.expired_at)
+        return swept, items.seal_of(self._execute, work.writes)
 
     def delete(self, deletion: Deletion) -> bytes | None:
         """Leave of a thread its tombstone; return the tombstone's digest, or None where there is no such thread.

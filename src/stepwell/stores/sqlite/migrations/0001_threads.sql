@@ -1,4 +1,4 @@
--- Nine tables hold everything.
+-- Ten tables hold everything.
 --
 -- threads      one row a thread: who may write it (epoch, run_id, holder, lease_until) and where its history ends
 --              (head_seq, head_digest). Every writing transaction updates this row first and stops if that changed no
@@ -20,6 +20,9 @@
 --              loses its body and stays, so that the same message sent twice is known. The thread need not have begun.
 -- shapes       one row a shape of a graph: what its fingerprint, which every checkpoint names, is the hash of. Written
 --              by the first admission of a graph with that shape, shared by all threads, never updated.
+-- items        one row an item of the item store, which belongs to no thread. Updated and deleted as its users say; what
+--              a node wrote changes in the transaction that commits the superstep. `ordinal` is the order they are
+--              listed in: that in which they were made.
 --
 -- The path of a row: an admission writes the thread, the run and the first checkpoints in one transaction; each
 -- superstep then updates the thread and inserts what it made; the last commit also settles the run and frees the thread.
@@ -187,6 +190,21 @@ create table shapes (
   fingerprint text not null primary key,
   shape       text not null
 ) strict, without rowid;
+
+create table items (
+  ordinal    integer not null primary key,
+  namespace  text    not null,
+  key        text    not null,
+  value      blob    not null,
+  created_at integer not null,
+  updated_at integer not null,
+  ttl        integer,
+  expires_at integer,
+  digest     blob    not null
+) strict;
+
+create unique index items_by_key on items (namespace, key);
+create index items_that_expire on items (expires_at);
 
 pragma application_id = 1400139895;
 pragma user_version = 1;

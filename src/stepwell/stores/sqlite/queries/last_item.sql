@@ -1,0 +1,2 @@
+-- The place of the item that was made last. Read inside a writing transaction, whose lock keeps it the last.
+select max(ordinal) from items
