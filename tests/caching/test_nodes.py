@@ -51,7 +51,10 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
 
 
 class Doubling:
-    """A function that counts its calls, and the graphs of which it is a node."""
+    """A function that counts its calls, and the graphs of which it is a node. The count is no part of its code: an object
+    without fields of its own counts by its class."""
+
+    __slots__ = ("calls",)
 
     def __init__(self) -> None:
         self.calls: list[int] = []
@@ -225,6 +228,24 @@ def test_K7_callable_objects_of_two_classes_do_not_share_results(cache: SqliteCa
     assert graph_of(Adds(), cache).invoke({"value": 3}) == {"value": 4}
     assert graph_of(Multiplies(), cache).invoke({"value": 3}) == {"value": 30}
     assert graph_of(Adds(5), cache).invoke({"value": 3}) == {"value": 8}
+
+
+class Client:
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.connection = object()
+
+    def answer(self, state: Number) -> Number:
+        return {"note": self.model}
+
+
+def test_stale_cached_result_of_a_method_of_another_object_is_never_returned(cache: SqliteCache) -> None:
+    def asking(client: Client) -> Any:
+        return lambda state: client.answer(state)
+
+    for model in ("small", "large"):
+        assert graph_of(Client(model).answer, cache, name="method").invoke({"value": 1})["note"] == model
+        assert graph_of(asking(Client(model)), cache, name="closure").invoke({"value": 1})["note"] == model
 
 
 def test_K7_graphs_and_nodes_do_not_share_results(cache: SqliteCache) -> None:

@@ -1,7 +1,7 @@
 """What tells one piece of user code from another, and from itself after an edit: for what outlives a deployment.
 
 Counted are the code with all functions written in it, its defaults, and what it closes over, as these are when it is
-declared; of an object that is called, its class and its fields. A value that cannot be stored counts by its class.
+declared; of an object, its class and its fields. What of these cannot be stored counts by its class.
 """
 
 from __future__ import annotations
@@ -84,6 +84,13 @@ def _fields(source: Any, seen: frozenset[int]) -> tuple[Any, ...]:
 def _value(value: Any, seen: frozenset[int]) -> Any:
     if callable(value):
         return _code(value, seen)
+    stored = _stored(value)
+    if isinstance(stored, bytes) or not hasattr(value, "__dict__"):
+        return stored
+    return (*stored, tuple((name, _stored(field)) for name, field in sorted(vars(value).items())))
+
+
+def _stored(value: Any) -> bytes | tuple[Any, ...]:
     try:
         return canonical(value)
     except CodecError:
