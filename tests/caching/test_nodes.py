@@ -51,8 +51,10 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> I
 
 
 class Doubling:
-    """A function that counts its calls, and the graphs of which it is a node. The count is no part of its code: an object
-    without fields of its own counts by its class."""
+    """A function that counts its calls, and the graphs of which it is a node.
+
+    The count is no part of its code: an object without a `__dict__` counts by its class.
+    """
 
     __slots__ = ("calls",)
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pytest
+
 from stepwell import (
     CachePolicy,
     Command,
+    EffectInDoubtError,
+    EffectNotPerformed,
     InMemoryCache,
     InMemorySaver,
     SqliteSaver,
     StreamWriter,
+    effect,
     entrypoint,
     events,
     interrupt,
@@ -226,3 +231,32 @@ def test_listeners_and_the_log_are_told_of_steps(memory_saver: InMemorySaver) ->
     assert [each.event for each in memory_saver.events(run_id) if isinstance(each.event, events.StepEvent)] == [
         each for each in heard if isinstance(each, events.StepEvent)
     ]
+
+
+@effect(on_doubt="raise")
+def pay(amount: int) -> dict[str, int]:
+    if amount < 0:
+        raise EffectNotPerformed("refused")
+    if amount == 0:
+        raise ConnectionResetError("nobody knows")
+    return {"paid": amount}
+
+
+def test_effects_are_shown_as_steps_are(sqlite_saver: SqliteSaver, chunks: Chunks) -> None:
+    graph = entrypoint(checkpointer=sqlite_saver)(lambda amount: pay(amount))
+    shown = chunks(graph, 3, THREAD, stream_mode=["updates", "tasks"])
+    assert [(mode, each.get("input", each.get("result"))) for mode, each in shown if each.get("name") == "pay"] == [
+        ("tasks", ((3,), {})),
+        ("tasks", {"__return__": {"paid": 3}}),
+    ]
+    assert [each for mode, each in shown if mode == "updates"] == [{"pay": {"paid": 3}}, {"<lambda>": {"paid": 3}}]
+
+
+@pytest.mark.parametrize(("amount", "raised"), [(-1, EffectNotPerformed), (0, EffectInDoubtError)])
+def test_an_effect_that_raises_is_told(sqlite_saver: SqliteSaver, amount: int, raised: type[Exception]) -> None:
+    heard: list[Any] = []
+    graph = entrypoint(checkpointer=sqlite_saver, listeners=[heard.append])(lambda amount: pay(amount))
+    with pytest.raises(raised):
+        graph.invoke(amount, THREAD)
+    told = [type(each) for each in heard if isinstance(each, events.StepEvent)]
+    assert told == [events.StepStarted, events.StepFailed]

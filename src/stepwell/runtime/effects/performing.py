@@ -30,6 +30,7 @@ from stepwell.runtime.effects.writing import Standing, ended_entry, intent_entry
 from stepwell.runtime.journal import Entry, journal_of
 from stepwell.runtime.requests import Blocking, Body, Record, Sleep
 from stepwell.runtime.scope import Scope
+from stepwell.runtime.steps import showing
 from stepwell.runtime.steps.calling import StepScope, check_same, shown_inputs
 from stepwell.runtime.steps.driving import drive
 from stepwell.superstep import lifecycle
@@ -40,7 +41,7 @@ from stepwell.superstep.effects.rules import Asked, InDoubt, Refuse, Reuse
 from stepwell.superstep.outcome import text_of
 from stepwell.superstep.state import position_id
 from stepwell.superstep.step_body import encode_raised, error_of
-from stepwell.superstep.steps import FAILED, Step
+from stepwell.superstep.steps import DONE, FAILED, Step
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import Call
@@ -112,6 +113,7 @@ class EffectCall:
 
     async def happen(self) -> Any:
         """Return the receipt: what stands, or what the body returns."""
+        showing.called(self.owner, self._step(), self.args, self.kwargs)
         self._raise_known_failure()
         while True:
             sight = await Blocking(partial(look, self))
@@ -164,6 +166,7 @@ class EffectCall:
         if limit is not None:
             inner.deadline = Deadline(limit, self.run.clock.monotonic, self.scope.hears)
         journal.at_work[standing.key] = work
+        showing.begun(self.owner, self._step()._replace(attempts=self.tries - 1))
         try:
             value = await Body(inner, work.body, self.declared.step.is_async, inner.deadline if limit else None)
         except Exception as error:
@@ -190,6 +193,7 @@ class EffectCall:
         if not await self._write(ended_entry(standing, lifecycle.RECEIPT, ended)):
             return None
         points.reach(points.RECEIPT_DURABLE)
+        showing.finished(self.owner, self._step()._replace(status=DONE, attempts=self.tries), value, False)
         return Came(value if is_scalar(value) else self.run.codec.loads(ended.value))
 
     async def _raised(self, standing: Standing, work: Work, error: Exception) -> Came | None:
@@ -226,6 +230,8 @@ class EffectCall:
         ended = self._ended(standing, error)._replace(final=final)
         step = self._step(ended) if final else None
         if await self._write(ended_entry(standing, lifecycle.EFFECT_FAILED, ended, step)):
+            if step is not None:
+                showing.failed(self.owner, step._replace(attempts=self.tries))
             await self._once_more(error)
 
     async def _once_more(self, error: Exception) -> None:
@@ -282,7 +288,9 @@ class EffectCall:
         return step._replace(error=ended.error, raised=ended.raised, attempts=ended.attempts, at=ended.at)
 
     def _in_doubt(self, doubt: Doubt) -> EffectInDoubtError:
+        """Show that the call raises, and return what it raises."""
         error = doubt.error or "its process died"
+        showing.failed(self.owner, self._step()._replace(error=error, attempts=self.tries))
         return EffectInDoubtError(name=doubt.name, key=doubt.key, error=error, thread_id=self.thread_id)
 
 
