@@ -363,6 +363,17 @@ def test_a_ttl_that_is_not_positive_is_refused(ttl: int) -> None:
         CachePolicy(ttl=ttl)
 
 
+def test_a_cache_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"cache is an InMemoryCache\(\)"):
+        StateGraph(Number).add_node("node", lambda state: state).add_edge(START, "node").compile(cache={})
+
+
+def test_a_key_that_is_no_text_is_refused(cache: SqliteCache) -> None:
+    policy = CachePolicy(key_func=lambda state: 1)  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError, match="returns text or bytes, not int"):
+        Doubling().graph(cache, policy).invoke({"value": 1})
+
+
 def test_a_policy_that_is_none_is_refused() -> None:
     with pytest.raises(TypeError, match="cache_policy is a CachePolicy"):
         StateGraph(Number).add_node("node", lambda state: state, cache_policy=60)  # type: ignore[arg-type]

@@ -21,6 +21,8 @@ from stepwell import (
     interrupt,
     task,
 )
+from stepwell.testing import SimulatedCrash, record_points
+from tests.runtime.deaths import Deaths, Saver
 from tests.runtime.graphs import thread
 
 
@@ -168,3 +170,32 @@ def test_arguments_that_cannot_be_told_apart_are_refused_unless_a_key_func_does(
     with pytest.raises(UnserializableValueError, match="to be cached"):
         entrypoint(cache=cache)(lambda value: plain(object()).result()).invoke(1)
     assert entrypoint(cache=cache)(lambda value: keyed(object()).result()).invoke(1) == 1
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_a_run_killed_anywhere_around_the_cache_ends_as_if_nothing_had_happened(
+    deaths: Deaths, durability: Any
+) -> None:
+    def work(saver: Saver) -> Any:
+        double = Doubling().task()
+
+        @entrypoint(checkpointer=saver, cache=InMemoryCache(), name="work")
+        def working(value: int) -> list[int]:
+            return [double(number).result() for number in (value, value + 1, value)]
+
+        return working
+
+    with Saver(deaths.clock) as saver, record_points() as reached:
+        empty_state = work(saver).get_state(thread())
+        whole = work(saver).invoke(1, thread(), durability=durability)
+    for point, nth in [(point, reached[: i + 1].count(point)) for i, point in enumerate(reached)]:
+        with Saver(deaths.clock) as saver:
+            graph = work(saver)
+            deaths.dies_at(point, nth)
+            with pytest.raises(SimulatedCrash):
+                graph.invoke(1, thread(), durability=durability)
+            deaths.revive()
+            arrived = graph.get_state(thread()) != empty_state
+            given = None if arrived else 1
+            assert graph.invoke(given, thread(), durability=durability) == whole, (point, nth)
+            assert list(saver.store.verify()) == []

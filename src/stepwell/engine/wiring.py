@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from stepwell.clock import Clock, SystemClock
 from stepwell.codec import Codec, Registry, register_type
-from stepwell.errors import InvalidCheckpointerError, InvalidConfigError, NoCheckpointerError
+from stepwell.errors import InvalidCheckpointerError, InvalidConfigError, InvalidGraphError, NoCheckpointerError
 from stepwell.graph.state_graph import StateGraph
 from stepwell.graph.types import MISSING, Command, Interrupt, Missing, Overwrite, Send
 from stepwell.graph.workflow import Workflow
@@ -92,7 +92,7 @@ class Wired:
         self.name = name or "LangGraph"
         self.checkpointer = checkpointer
         self.store = store
-        self.cache = cache
+        self.cache = _cache_of(cache)
         self.debug = debug
         self._config = config
         self._step_timeout: float | None = None
@@ -213,6 +213,14 @@ def _store_of(checkpointer: Any) -> Store | None:
         kind = f"{type(checkpointer).__module__}.{type(checkpointer).__qualname__}"
         raise InvalidCheckpointerError(given=kind)
     return store  # type: ignore[no-any-return]
+
+
+def _cache_of(cache: Any) -> Cache | None:
+    """Return the cache; what is none of ours, nor like one, is refused with what to pass instead."""
+    if cache is not None and not all(hasattr(cache, name) for name in ("get", "set", "clear", "blocking")):
+        kind = f"{type(cache).__module__}.{type(cache).__qualname__}"
+        raise InvalidGraphError(f"cache is an InMemoryCache(), a SqliteCache(path) or a stepwell.Cache, not a {kind}.")
+    return cache  # type: ignore[no-any-return]
 
 
 def keeper_of(store: Store) -> LeaseKeeper:

@@ -86,6 +86,8 @@ def slot_of(
     assert run.cache is not None
     if policy.key_func is not None:
         given = policy.key_func(*args, **kwargs)
+        if not isinstance(given, str | bytes):
+            raise TypeError(f"The key_func of {callee} returns text or bytes, not {type(given).__name__}")
     else:
         given = run.codec.canonical((args, kwargs), f"input of {callee}, to be cached")
     digest = structural_hash("cache", run.plan.version, code, given)
