@@ -21,10 +21,10 @@ DEMO_STAMP := $(if $(wildcard $(VENV)/.stamp-dev),$(VENV)/.stamp-dev,$(VENV)/.st
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install test soak check fmt compat bench lock clean
+.PHONY: help demo install test soak crash-effects check fmt compat bench lock clean
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z]*\):.*## /\1:/p' $(MAKEFILE_LIST) | awk -F: '{ printf "  make %-9s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1:/p' $(MAKEFILE_LIST) | awk -F: '{ printf "  make %-13s %s\n", $$1, $$2 }'
 
 demo: $(DEMO_STAMP) ## See a run survive a crash.
 	@$(BIN)/stepwell demo $(ARGS)
@@ -36,6 +36,9 @@ test: $(VENV)/.stamp-dev ## Run the tests. ARGS= goes to pytest.
 
 soak: $(VENV)/.stamp-dev ## Run the tests that take minutes.
 	@$(BIN)/python -m pytest -m soak --timeout 3600 $(ARGS)
+
+crash-effects: $(VENV)/.stamp-dev ## Kill effects at every point, in every shape, mode and policy.
+	@$(BIN)/python -m pytest -n $(WORKERS) -m soak --timeout 600 tests/effects $(ARGS)
 
 check: $(VENV)/.stamp-dev ## Check format, lint, types and layers.
 	@$(BIN)/ruff format --check .

@@ -5,12 +5,17 @@ Or freezes them there until another process has taken over and finished.
 
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from stepwell import SqliteSaver
+from stepwell.store import EffectRow
 from stepwell.testing.payments import Account, Fault
 from tests.e2e.forked import Processes
-from tests.effects.payment_child import CONFIG, LOST, SHAPES, Job, Nodes, Till, build, open_saver
+from tests.effects.acting import rows
+from tests.effects.payment_child import CONFIG, LOST, SHAPES, Job, open_graph, open_saver, places_passed, till_of
 
 KILLED = -signal.SIGKILL
 HELD_BEFORE, HELD_CHARGED = "held", "held charged"
@@ -28,14 +33,18 @@ class Shop:
         """Drive the thread to its end in a process that nothing happens to."""
         assert self.processes.run(self.job) == 0
 
+    def passed(self) -> list[str]:
+        """Return what the last process that was not to die came by, in order, each as "answered:2"."""
+        passed = places_passed(self.job)
+        return [f"{place}:{passed[: i + 1].count(place)}" for i, place in enumerate(passed)]
+
     def run_killed(self, where: str) -> bool:
         """Drive the thread in a process that is killed there, as "answered:2"; return whether it came by."""
         moment, _, nth = where.rpartition(":")
         if moment in (HELD_BEFORE, HELD_CHARGED):
             self._kill_while_held(moment, int(nth))
             return True
-        job = self.job._replace(crash=where) if "." in moment else self.job._replace(dies=where)
-        status = self.processes.run(job)
+        status = self.processes.run(self.job._replace(crash=where))
         assert status in (0, KILLED)
         return status == KILLED
 
@@ -62,17 +71,28 @@ class Shop:
         os.kill(pid, signal.SIGCONT)
         assert self.processes.wait() == LOST
 
-    def finished(self) -> list[str]:
-        """Return the log of the finished thread; every row must verify."""
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Any, SqliteSaver]]:
+        """The graph, as this process sees it, and its threads; every row must verify."""
         with open_saver(self.job.folder) as saver:
-            graph: Any = build(self.job, Nodes(Till(self.job), self.job)).compile(
-                checkpointer=saver, name=self.job.shape
-            )
-            snapshot = graph.get_state(CONFIG)
+            yield open_graph(self.job, saver, till_of(self.job)), saver
             assert list(saver.store.verify()) == []
+
+    def finished(self) -> tuple[list[str], list[EffectRow]]:
+        """Return the log and the effects of the finished thread."""
+        with self.opened() as (graph, saver):
+            snapshot = graph.get_state(CONFIG)
             assert snapshot.next == ()
-            log: list[str] = snapshot.values["log"]
-            return log
+            return snapshot.values["log"], rows(saver, "t")
+
+    def effects(self) -> list[EffectRow]:
+        """Return the thread's effects as they stand."""
+        with self.opened() as (_, saver):
+            return rows(saver, "t")
+
+    def doubts(self) -> list[str]:
+        """Return the keys of which somebody was told that they are in doubt, as often as somebody was."""
+        return till_of(self.job).doubts()
 
     def undisturbed(self) -> list[str]:
         """Return the log of a thread to which nothing happened."""

@@ -1,16 +1,14 @@
 """Processes that pay: graphs whose nodes charge at a payment server, driven to their end by whoever is alive.
 
-`serve` runs jobs, see `tests.e2e.forked`. A job may die at a crash point of the engine (`crash`), or at one of the
-moments of the call that only the node's own code can name (`dies`): before it calls, and after it has got its answer.
+`serve` runs jobs, see `tests.e2e.forked`. A job may die at any crash point: one of the engine's, or one of the moments
+of a call that only the node's own code can name, before it calls and after it has got its answer.
 """
 
 import asyncio
 import operator
 import os
-import signal
 import sys
 import threading
-from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
@@ -25,21 +23,18 @@ from stepwell import (
     StateGraph,
     ThreadBusyError,
     interrupt,
+    points,
 )
 from stepwell.runtime import ledger
-from stepwell.testing import arm_from_environment
+from stepwell.testing import arm_from_environment, record_points
 from stepwell.testing.payments import Charge, Payments
 from tests.e2e.forked import serve
+from tests.effects.tills import ANSWERED, CALLING, EffectTill, Till
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 INPUT: dict[str, list[str]] = {"log": []}
-AMOUNT = 5
-
 LOST = 3
 """How a process exits that was told to have lost its thread to another."""
-
-CALLING, ANSWERED = "calling", "answered"
-"""The moments at which `dies` may strike, as "calling:2"."""
 
 SHAPES = {
     "single": ["order"],
@@ -58,48 +53,21 @@ class Log(TypedDict, total=False):
 
 
 class Job(NamedTuple):
-    """What one process is to do: drive this graph to its end, and die on the way if it comes by."""
+    """What one process is to do: drive this graph to its end, and die on the way if it comes by.
+
+    `policy` is that of the effect which pays, "" where a plain node does. `forks`: when it is finished, it is replayed
+    from before it paid.
+    """
 
     shape: str
+    policy: str = ""
     durability: str = "sync"
     api: str = "sync"
     crash: str = ""
-    dies: str = ""
+    forks: bool = False
     timeout_seconds: float = 10.0
     folder: str = ""
     url: str = ""
-
-
-class Till:
-    """How nodes pay: plainly, without any record that they have."""
-
-    def __init__(self, job: Job) -> None:
-        self.client = Payments(job.url, timeout_seconds=job.timeout_seconds)
-        self._dies = job.dies
-        self._reached: Counter[str] = Counter()
-
-    def pay(self, reference: str) -> Charge:
-        return self.charge(reference)
-
-    async def apay(self, reference: str) -> Charge:
-        return await self.acharge(reference)
-
-    def charge(self, reference: str, key: str | None = None) -> Charge:
-        self._reach(CALLING)
-        charge = self.client.charge(AMOUNT, reference=reference, idempotency_key=key)
-        self._reach(ANSWERED)
-        return charge
-
-    async def acharge(self, reference: str, key: str | None = None) -> Charge:
-        self._reach(CALLING)
-        charge = await self.client.acharge(AMOUNT, reference=reference, idempotency_key=key)
-        self._reach(ANSWERED)
-        return charge
-
-    def _reach(self, moment: str) -> None:
-        self._reached[moment] += 1
-        if self._dies == f"{moment}:{self._reached[moment]}":
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Nodes:
@@ -165,6 +133,17 @@ def build(job: Job, nodes: Nodes) -> StateGraph[Any, Any, Any, Any]:
     return graph
 
 
+def till_of(job: Job) -> Till:
+    """Return the till at which this job pays."""
+    client = Payments(job.url, timeout_seconds=job.timeout_seconds)
+    return EffectTill(client, job.folder, job.policy) if job.policy else Till(client, job.folder)
+
+
+def open_graph(job: Job, saver: SqliteSaver, till: Till) -> Any:
+    """Return the graph of this job on the threads of its folder."""
+    return build(job, Nodes(till, job)).compile(checkpointer=saver, name=job.shape)
+
+
 def open_saver(folder: str) -> SqliteSaver:
     """Open the folder's threads. Against SIGKILL nothing needs to be synced to the disk: the kernel outlives us."""
     return SqliteSaver(Path(folder) / "threads.db", synchronous="normal")
@@ -173,42 +152,61 @@ def open_saver(folder: str) -> SqliteSaver:
 def work(job: Job) -> None:
     """Drive the thread to its end, wherever it stands, as a user would who knows nothing of crashes."""
     os.environ["STEPWELL_CRASH_AT"] = job.crash
-    arm_from_environment()
-    with open_saver(job.folder) as saver:
-        graph = build(job, Nodes(Till(job), job)).compile(checkpointer=saver, name=job.shape)
-        given: Any = None
-        while True:
-            try:
-                call(graph, given, job)
-            except EmptyInputError:
-                given = INPUT
-                continue
-            except ThreadBusyError as busy:
-                threading.Event().wait(busy.fields()["expires_in"])
-                continue
-            except LeaseLostError:
-                os._exit(LOST)
-            state = graph.get_state(CONFIG)
-            if not state.next:
-                return
-            given = Command(resume={question.id: "yes" for question in state.interrupts})
+    with record_points() as passed, open_saver(job.folder) as saver:
+        arm_from_environment()
+        graph = open_graph(job, saver, till_of(job))
+        given, config = None, CONFIG
+        while config is not None:
+            given, config = go_on(graph, given, config, job)
+    (Path(job.folder) / "passed.txt").write_text("\n".join(passed))
 
 
-def call(graph: Any, given: Any, job: Job) -> None:
+def places_passed(job: Job) -> list[str]:
+    """Return the crash points that the last process passed which was not to die at one, in order."""
+    return (Path(job.folder) / "passed.txt").read_text().split()
+
+
+def go_on(graph: Any, given: Any, config: Any, job: Job) -> tuple[Any, Any]:
+    """Run one call; return what to call with next, without a config where all is done."""
+    try:
+        call(graph, given, config, job)
+    except EmptyInputError:
+        return INPUT, CONFIG
+    except ThreadBusyError as busy:
+        threading.Event().wait(busy.fields()["expires_in"])
+        return None, CONFIG
+    except LeaseLostError:
+        os._exit(LOST)
+    except (TimeoutError, ConnectionError):
+        return None, CONFIG
+    state = graph.get_state(CONFIG)
+    if state.next:
+        return Command(resume={question.id: "yes" for question in state.interrupts}), CONFIG
+    return None, before_it_paid(graph) if job.forks and state.lineage == 0 else None
+
+
+def before_it_paid(graph: Any) -> Any:
+    """Return the config of the first checkpoint that leads to a payment."""
+    return [snapshot.config for snapshot in graph.get_state_history(CONFIG) if "pay" in snapshot.next][-1]
+
+
+def call(graph: Any, given: Any, config: Any, job: Job) -> None:
     if job.api == "sync":
-        graph.invoke(given, CONFIG, durability=job.durability)
+        graph.invoke(given, config, durability=job.durability)
     else:
-        asyncio.run(graph.ainvoke(given, CONFIG, durability=job.durability))
+        asyncio.run(graph.ainvoke(given, config, durability=job.durability))
 
 
 def load_everything() -> None:
     """Import now what each process would import. Leases are short, for those who wait for one to expire."""
     ledger.LEASE_SECONDS = 0.5  # before it is imported by name
-    asyncio.run(asyncio.sleep(0))
+    points.ALL = (*points.ALL, CALLING, ANSWERED)
     with SqliteSaver(":memory:") as saver:
         graph = StateGraph(Log).add_node("a", lambda state: {"log": []}).add_edge(START, "a")
-        graph.compile(checkpointer=saver).get_state(CONFIG)
-    graph.compile().invoke(INPUT)
+        compiled = graph.compile(checkpointer=saver)
+        compiled.invoke(INPUT, CONFIG)
+        asyncio.run(compiled.ainvoke(None, CONFIG))
+    "loopback".encode("idna")
 
 
 if __name__ == "__main__":

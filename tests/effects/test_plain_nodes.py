@@ -11,7 +11,8 @@ from stepwell import points
 from stepwell.testing.payments import Account, Fault
 from tests.e2e.forked import Processes
 from tests.effects.killing import HELD_BEFORE, HELD_CHARGED, Shop
-from tests.effects.payment_child import ANSWERED, CALLING, SHAPES, Job
+from tests.effects.payment_child import SHAPES, Job
+from tests.effects.tills import ANSWERED, CALLING
 
 pytestmark = pytest.mark.crash
 
@@ -25,10 +26,10 @@ def test_a_plain_node_may_charge_twice(
     where: str, api: str, durability: str, keyless_account: Account, processes: Processes, tmp_path: Path
 ) -> None:
     """Killed between the call and the commit of what it returned. The graph's own state shows nothing of it."""
-    shop = Shop(tmp_path, keyless_account, Job("single", durability, api), processes)
+    shop = Shop(tmp_path, keyless_account, Job("single", durability=durability, api=api), processes)
     assert shop.run_killed(where)
     shop.run()
-    assert shop.finished() == shop.undisturbed()
+    assert shop.finished()[0] == shop.undisturbed()
     assert keyless_account.report().duplicates == {"order": 2}
 
 
@@ -40,7 +41,7 @@ def test_a_plain_node_may_charge_twice_in_any_shape(
     shop = Shop(tmp_path, account, Job(shape), processes)
     assert shop.run_killed(f"{ANSWERED}:{len(SHAPES[shape])}")
     shop.run()
-    assert shop.finished() == shop.undisturbed()
+    assert shop.finished()[0] == shop.undisturbed()
     assert account.report().duplicates
 
 
@@ -51,7 +52,7 @@ def test_a_plain_node_charges_again_whenever_it_is_run_again(
     """It needs no crash: an answer and a next attempt run a node from its start."""
     shop = Shop(tmp_path, account, Job(shape), processes)
     shop.run()
-    assert shop.finished() == shop.undisturbed()
+    assert shop.finished()[0] == shop.undisturbed()
     assert account.report().charged == {"order": times}
 
 
@@ -75,7 +76,7 @@ def test_a_plain_node_charges_again_when_its_process_was_frozen_past_its_lease(
     """The fence keeps the frozen process out of the thread; it cannot keep its payment out of the world."""
     shop = Shop(tmp_path, account, Job("single", api=api), processes)
     shop.run_frozen(heirs)
-    assert shop.finished() == shop.undisturbed()
+    assert shop.finished()[0] == shop.undisturbed()
     assert account.report().duplicates == {"order": 2}
 
 
