@@ -16,6 +16,7 @@ STEP_RECORDED = "step.recorded"
 INTENT_DURABLE = "effect.intent_durable"
 BODY_RETURNED = "effect.body_returned"
 RECEIPT_DURABLE = "effect.receipt_durable"
+EFFECT_RESOLVED = "effect.resolved"
 OUTCOMES_RECORDED = "superstep.outcomes_recorded"
 MERGED = "superstep.merged"
 ITEMS_WRITTEN = "items.written"
@@ -39,6 +40,7 @@ ALL: tuple[str, ...] = (
     INTENT_DURABLE,
     BODY_RETURNED,
     RECEIPT_DURABLE,
+    EFFECT_RESOLVED,
     OUTCOMES_RECORDED,
     MERGED,
     ITEMS_WRITTEN,

@@ -15,6 +15,7 @@ from stepwell import (
     Send,
     StateGraph,
     ThreadBusyError,
+    effect,
     interrupt,
     task,
     wait_for,
@@ -111,6 +112,15 @@ def work(state: State) -> State:
     return {"point": locate(state["n"]).result()}
 
 
+@effect(on_doubt="raise")
+def charge(n: int) -> Any:
+    raise TimeoutError("no answer")
+
+
+def buy(state: State) -> State:
+    return {"answer": charge(state["n"])}
+
+
 def sends(state: State) -> list[Send]:
     return [Send("wide", {"i": i}) for i in range(state["n"])]
 
@@ -160,6 +170,7 @@ long = chain(first, hangs).compile(name="long")
 long_beside = beside(first, hangs).compile(name="long_beside")
 endless = countdown().compile(name="endless").with_config({"recursion_limit": 2})
 waiting = chain(waits).compile(name="waiting")
+pays = chain(buy).compile(name="pays")
 steps = chain(work).compile(name="steps")
 counts = countdown().compile(name="counts")
 own = approval().compile(InMemorySaver(), name="own")

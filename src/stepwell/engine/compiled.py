@@ -17,6 +17,7 @@ from typing import Any, Literal, Unpack
 from stepwell.engine.caching import Caching
 from stepwell.engine.editing import Editing
 from stepwell.engine.mailing import Mailing
+from stepwell.engine.operating import Operating
 from stepwell.engine.reading import Reading
 from stepwell.engine.shape import Shape
 from stepwell.engine.wiring import (
@@ -49,7 +50,7 @@ from stepwell.runtime.stream.payloads import (
 from stepwell.runtime.sync_driver import drive_sync, stream_sync
 
 
-class CompiledGraph(Reading, Editing, Mailing, Shape, Caching):
+class CompiledGraph(Reading, Editing, Operating, Mailing, Shape, Caching):
     """A graph that runs. With a checkpointer every run is durable; without one the same engine keeps nothing."""
 
     # -- running ------------------------------------------------------------------------------------------------------

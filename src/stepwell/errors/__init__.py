@@ -47,8 +47,11 @@ from stepwell.errors.effects import (
     EffectDeclarationError as EffectDeclarationError,
     EffectForbiddenError as EffectForbiddenError,
     EffectInDoubtError as EffectInDoubtError,
+    EffectNotInDoubtError as EffectNotInDoubtError,
     EffectNotPerformed as EffectNotPerformed,
     IdempotencyConflictError as IdempotencyConflictError,
+    InvalidResolutionError as InvalidResolutionError,
+    UnknownEffectError as UnknownEffectError,
 )
 from stepwell.errors.graph import (
     DuplicateTypeError as DuplicateTypeError,

@@ -45,6 +45,24 @@ class EffectCompensatedError(JournalError, RuntimeError):
     code = "effect_compensated"
 
 
+class UnknownEffectError(JournalError, LookupError):
+    """Thread {thread_id} has no effect under the key {key}. `stepwell effects` lists those there are."""
+
+    code = "unknown_effect"
+
+
+class EffectNotInDoubtError(JournalError, ValueError):
+    """Effect {name!r} (key {key}) of thread {thread_id} is not in doubt: it is {status}. Nothing was changed."""
+
+    code = "effect_not_in_doubt"
+
+
+class InvalidResolutionError(JournalError, ValueError):
+    """Effect {key} cannot be resolved like this: {reason}. Nothing was changed."""
+
+    code = "invalid_resolution"
+
+
 class IdempotencyConflictError(JournalError, RuntimeError):
     """Key {user_key!r} of effect {name!r} was used for something else: for {recorded} then, for {attempted} now (key
     {key}, thread {thread_id}). One key is for one call: give this one a key of its own."""

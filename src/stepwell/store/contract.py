@@ -87,6 +87,8 @@ class Claim:
     """As in `Commit`."""
     items: Sequence[ItemWrite] = ()
     """As in `Commit`."""
+    whole: bool = False
+    """Whether the rows of all its effects must be as seen too, or nothing is written: it is only about them."""
 
 
 @dataclass(slots=True)

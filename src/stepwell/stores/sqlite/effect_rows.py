@@ -22,12 +22,20 @@ def put_effects(execute: Execute, counts: Counts, thread_id: str, changes: Seque
     for row, seen in changes:
         if row.thread_id != thread_id:
             raise ValueError(f"a write to thread {thread_id!r} holds an effect of thread {row.thread_id!r}")
-        if seen is not None:
-            counts.statements += 1
-            if tuple(digest for (digest,) in execute(query("effect_digests"), {"key": row.key})) != seen:
-                refused.append(row.key)
-                continue
+        if seen is not None and not _is_as_seen(execute, counts, row.key, seen):
+            refused.append(row.key)
+            continue
         counts.statements += 1
         counts.bytes += len(row.body)
         execute(query("put_effect"), row)
     return tuple(refused)
+
+
+def are_as_seen(execute: Execute, counts: Counts, changes: Sequence[EffectChange]) -> bool:
+    """Tell whether the rows under every key are those that the writer saw."""
+    return all(seen is None or _is_as_seen(execute, counts, row.key, seen) for row, seen in changes)
+
+
+def _is_as_seen(execute: Execute, counts: Counts, key: str, seen: tuple[bytes, ...]) -> bool:
+    counts.statements += 1
+    return tuple(digest for (digest,) in execute(query("effect_digests"), {"key": key})) == seen

@@ -28,7 +28,7 @@ from stepwell.store import (
 )
 from stepwell.stores.sqlite import items
 from stepwell.stores.sqlite.branches import note_branches
-from stepwell.stores.sqlite.effect_rows import put_effects
+from stepwell.stores.sqlite.effect_rows import are_as_seen, put_effects
 from stepwell.stores.sqlite.event_log import add_events, counted
 from stepwell.stores.sqlite.holder import is_gone, this_process
 from stepwell.stores.sqlite.inbox import append, consume
@@ -96,6 +96,8 @@ class Writes:
 
     def admit(self, claim: Claim) -> tuple[ThreadRow, bytes] | None:
         """Take the thread; return its row and digest as written, or None where it is not as seen any more."""
+        if claim.whole and not are_as_seen(self._execute, self._counts, claim.rows.effects):
+            return None
         row = self._claimed(claim)
         digest = thread_digest(row)
         self._counts.statements += 1

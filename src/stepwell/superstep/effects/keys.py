@@ -38,6 +38,11 @@ def renewed_key(key: str, thread_id: str = "") -> str:
     return structural_hash("effect-renewed", key, thread_id)
 
 
+def compensation_key(key: str) -> str:
+    """Return the key of what undoes an effect: the same whoever has it undone, so that this happens once."""
+    return structural_hash("compensation", key)
+
+
 def origin_of_lineage(thread_id: str, lineage: int, copied_from: Origins) -> str:
     """Return the thread in which a lineage was opened: a copy goes on under the keys of what it took along."""
     return next((origin for origin, lineages in copied_from if lineage < lineages), thread_id)

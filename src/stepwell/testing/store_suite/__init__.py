@@ -16,7 +16,7 @@ Each call of the factory returns a store on the same database. A backend that se
 from stepwell.testing.store_suite.admission import TestAdmission, TestEndedRun
 from stepwell.testing.store_suite.copying import TestCopies
 from stepwell.testing.store_suite.deletion import TestDeletion
-from stepwell.testing.store_suite.effects import TestEffects, TestForgottenEffects, TestSharedKeys
+from stepwell.testing.store_suite.effects import TestEffects, TestForgottenEffects, TestSharedKeys, TestWholeClaims
 from stepwell.testing.store_suite.events import TestEventLog
 from stepwell.testing.store_suite.fence import TestFence, TestLease
 from stepwell.testing.store_suite.fixtures import clock, store
@@ -54,6 +54,7 @@ __all__ = [
     "TestShapes",
     "TestSharedKeys",
     "TestThreads",
+    "TestWholeClaims",
     "clock",
     "store",
 ]

@@ -9,10 +9,10 @@ import pytest
 
 from stepwell import points
 from stepwell.errors import LeaseLostError
-from stepwell.store import Commit, Deletion, EffectChange, EffectRow, EffectsQuery, Store, seal_effect
+from stepwell.store import Claim, Commit, Deletion, EffectChange, EffectRow, EffectsQuery, Rows, Store, seal_effect
 from stepwell.testing.clock import FakeClock
 from stepwell.testing.crash import SimulatedCrash, crash_at
-from stepwell.testing.store_suite.drive import THREAD, Drive, started
+from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
 
 
 def effect(drive: Drive, key: str = "key-1", **columns: Any) -> EffectRow:
@@ -188,3 +188,35 @@ class TestForgottenEffects:
         assert [row.body for row in rows(store, "everybody's")] == [b"receipt"]
         assert len(rows(store, "other")) == 1
         assert list(store.verify()) == []
+
+
+class TestWholeClaims:
+    """A claim that is about effects alone is written where all their rows are as seen, or not at all."""
+
+    def test_a_claim_over_what_was_seen_writes_its_record_and_the_row(self, store: Store) -> None:
+        claim = deciding(store)
+        assert store.admit(claim) is not None
+        assert [row.status for row in rows(store)] == ["done"]
+
+    def test_a_claim_over_anything_else_writes_nothing(self, store: Store) -> None:
+        claim = deciding(store)
+        [change] = claim.rows.effects
+        claim.rows = claim.rows._replace(effects=[change._replace(seen=(b"x" * 16,))])
+        before = everything(store)
+        assert store.admit(claim) is None
+        assert (everything(store), [row.status for row in rows(store)]) == (before, ["doubt"])
+
+
+def deciding(store: Store) -> Claim:
+    """Return a claim of a free thread that settles an effect in doubt."""
+    drive = started(store)
+    store.commit(saying(drive, status="doubt"))
+    store.commit(drive.ending("paused"))
+    with store.reading() as reader:
+        seen = reader.thread(THREAD)
+    claim = drive.claim(seen, rows=False)
+    record = drive.add_record(kind="resolved")
+    change = EffectChange(effect(drive, status="done"), tuple(row.digest for row in rows(store)))
+    claim.rows = Rows(record.seq, record.digest, 1, [], [record], (), [change])
+    claim.run, claim.lease_seconds, claim.whole = None, None, True
+    return claim
