@@ -71,6 +71,8 @@ STATUS_OF: Final = {
     "interrupt_answered": USAGE,
     "ambiguous_answer": USAGE,
     "no_checkpointer": USAGE,
+    "invalid_namespace": USAGE,
+    "invalid_item": USAGE,
     "no_cache": USAGE,
     "invalid_checkpointer": USAGE,
     "read_only_saver": USAGE,
@@ -102,6 +104,7 @@ STATUS_OF: Final = {
     "store_error": STORAGE,
     "commit_unknown": STORAGE,
     "saver_closed": STORAGE,
+    "items_closed": STORAGE,
     "unsupported_storage": STORAGE,
     # the rest
     "stepwell_error": INTERNAL,
