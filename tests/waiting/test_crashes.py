@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from stepwell import CompiledGraph, WaitTimeoutError, awakeable, points, sleep, wait_for
+from stepwell import CompiledGraph, WaitTimeoutError, awakeable, effect, points, sleep, wait_for
 from stepwell.engine import wiring
 from stepwell.testing import FakeClock, SimulatedCrash, record_points
 from tests.runtime.deaths import Deaths, Saver
@@ -126,6 +126,39 @@ def test_a_thread_that_waits_ends_the_same_wherever_its_process_dies(durability:
             with on(scene.deaths.clock):
                 scene.deaths.dies_at(point, nth)
                 assert scene.play() == UNEVENTFUL, f"died at {point} {nth}"
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_an_effect_before_a_wait_happens_once_wherever_the_process_dies(durability: str) -> None:
+    """INV-7: the node is called again after each wait, and the receipt is found."""
+
+    def play(point: str | None = None, nth: int = 0) -> tuple[Any, list[str], list[str]]:
+        charged: list[str] = []
+
+        @effect(on_doubt="retry")
+        def charge(amount: int, idempotency_key: str) -> str:
+            if idempotency_key not in charged:  # as a server does that honours keys
+                charged.append(idempotency_key)
+            return f"charged {amount}"
+
+        def node(state: Any) -> dict[str, list[str]]:
+            paid = charge(7)
+            sleep(3600)
+            return {"log": [paid, wait_for("a"), wait_for("a")]}
+
+        scene = Scene(chain(("node", node)), durability)
+        with on(scene.deaths.clock), record_points() as found:
+            if point is not None:
+                scene.deaths.dies_at(point, nth)
+            result = scene.play()
+        return result, charged, found
+
+    expected, charged, found = play()
+    assert (expected, len(charged)) == ({"log": ["in", "charged 7", "1", "2"]}, 1)
+    for point in sorted({point for point in found if not point.startswith("transaction.")}):
+        for nth in range(1, found.count(point) + 1):
+            result, charged, _ = play(point, nth)
+            assert (result, len(charged)) == (expected, 1), f"died at {point} {nth}"
 
 
 # -- the order of signals ---------------------------------------------------------------------------------------------

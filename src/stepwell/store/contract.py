@@ -83,8 +83,6 @@ class Claim:
     """Runs that come with a copied thread, last admitted first."""
     at_work: str = ""
     """The one among them that was going on: the thread is left as if its process had died, for anybody to take."""
-    consumed: Sequence[Consumed] = ()
-    """As in `Commit`."""
     items: Sequence[ItemWrite] = ()
     """As in `Commit`."""
     whole: bool = False

@@ -122,7 +122,6 @@ class Writes:
         items.write_items(self._execute, self._counts, claim.items)
         for behind, run in enumerate(claim.runs):  # their epochs, which order them, end with this one
             self._put_run(claim.thread_id, row.epoch - behind, run)
-        consume(self._execute, self._counts, claim.thread_id, claim.consumed)
         if claim.shape is not None:
             self._counts.statements += 1
             self._execute(_SHAPE, claim.shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,7 +12,9 @@ from stepwell.errors import LeaseLostError, MessageConflictError
 from stepwell.store import Commit, Deletion, Message, MessageRow, Store
 from stepwell.testing.clock import FakeClock
 from stepwell.testing.crash import SimulatedCrash, crash_at
-from stepwell.testing.store_suite.drive import THREAD, Drive, everything, rows_of, started
+from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
+
+SENDERS = 16
 
 
 def message(message_id: str, body: bytes = b"body", *, thread_id: str = THREAD, kind: str = "signal") -> Message:
@@ -107,22 +110,6 @@ class TestInbox:
         assert (row.consumed_seq, row.body) == (commit.rows.head_seq, b"")
         assert list(store.verify()) == []
 
-    def test_an_admission_consumes_too(self, store: Store, clock: FakeClock) -> None:
-        started(store).commit()
-        store.append(message("m"))
-        clock.advance(31.0)
-        drive = Drive(store, run_id="run-2")
-        with store.reading() as reader:
-            seen = reader.thread(THREAD)
-            drive.last = drive.head = reader.newest(THREAD, "")
-        claim = drive.claim(seen, rows=False)
-        row = drive.add_record(kind="arrived")
-        claim.rows = rows_of(row, drive.lineages, row)
-        claim.consumed = [("m", row.seq)]
-        assert store.admit(claim) is not None
-        assert ids(store) == []
-        assert list(store.verify()) == []
-
     def test_a_consumed_message_sent_again_is_known(self, store: Store) -> None:
         drive = started(store)
         store.append(message("m"))
@@ -196,6 +183,18 @@ class TestInbox:
             store.commit(consuming(drive.outcome(), "m"))
         assert everything(store) == before
         assert ids(store) == ["m"]
+
+    def test_messages_from_many_threads_each_get_a_place_and_one_that_is_refused_harms_no_other(
+        self, store: Store
+    ) -> None:
+        store.append(message("taken", b"first"))
+        with ThreadPoolExecutor(SENDERS) as pool:
+            sent = [pool.submit(store.append, message(f"m{number}")) for number in range(SENDERS)]
+            refused = [pool.submit(store.append, message("taken", b"other")) for _ in range(SENDERS)]
+        assert [type(future.exception()) for future in refused] == [MessageConflictError] * SENDERS
+        assert sorted(future.result().ordinal for future in sent) == [*range(2, SENDERS + 2)]
+        assert [row.ordinal for row in inbox(store)] == [*range(1, SENDERS + 2)]
+        assert list(store.verify()) == []
 
     def test_a_message_costs_one_transaction(self, store: Store) -> None:
         started(store)
