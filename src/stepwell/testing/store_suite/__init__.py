@@ -23,6 +23,7 @@ from stepwell.testing.store_suite.fixtures import clock, store
 from stepwell.testing.store_suite.group import TestGroupCommit, TestOrder
 from stepwell.testing.store_suite.history import TestHistory, TestIsolation
 from stepwell.testing.store_suite.inbox import TestInbox
+from stepwell.testing.store_suite.items import TestItemRows, TestItemsOfRuns
 from stepwell.testing.store_suite.journal import TestJournal
 from stepwell.testing.store_suite.lifetime import TestAtomicity, TestLifetime
 from stepwell.testing.store_suite.lineages import TestLineages
@@ -44,6 +45,8 @@ __all__ = [
     "TestHistory",
     "TestInbox",
     "TestIsolation",
+    "TestItemRows",
+    "TestItemsOfRuns",
     "TestJournal",
     "TestLease",
     "TestLifetime",

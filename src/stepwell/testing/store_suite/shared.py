@@ -35,6 +35,10 @@ class TestTwoStores:
             drive.commit(records=1)
             assert everything(other) == everything(store)
 
+    def test_each_knows_the_other_for_the_same_database(self, store: Store, other: Store) -> None:
+        assert store.is_same(other)
+        assert other.is_same(store)
+
     def test_a_lease_holds_against_the_other(self, store: Store, other: Store) -> None:
         started(store)
         with pytest.raises(ThreadBusyError):
