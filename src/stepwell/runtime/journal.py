@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.run import Run
     from stepwell.runtime.scope import Scope
     from stepwell.store import Commit, RecordRow
-    from stepwell.superstep.effects.keys import Origins
+    from stepwell.superstep.origin import Origin
 
 
 class Draft(NamedTuple):
@@ -100,8 +100,8 @@ class Journal:
         """What the sync steps of the run share."""
         self.at_work: dict[str, Work] = {}
         """Key → the effect that is being performed."""
-        self.origins: Origins | None = None
-        """The threads this one was copied or forked from, once somebody asked."""
+        self.origins: Sequence[Origin] | None = None
+        """Where the thread was copied or forked from, once somebody asked."""
         self._turns: set[asyncio.AbstractEventLoop] = set()
 
     # -- the node's side ---------------------------------------------------------------------------------------------

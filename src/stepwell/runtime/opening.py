@@ -23,6 +23,7 @@ from stepwell.graph.types import MISSING, Command
 from stepwell.plan.tables import Plan
 from stepwell.runtime.answers import answer_base, command_base, fork_base, open_lineage, recorded_positions
 from stepwell.runtime.editing.discarding import base_without
+from stepwell.runtime.effects.knowing import open_doubts
 from stepwell.runtime.ledger import Draft
 from stepwell.runtime.loading import Loaded
 from stepwell.runtime.run import Request, Run
@@ -68,7 +69,7 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
         run.ledger.stand_on(loaded.holds, recorded_positions(loaded.base, loaded.records))
     if raw is None:
         if crashed is not None and crashed.input:
-            return _open_input(run, place, run.codec.loads(crashed.input, "input"), admitted=True)
+            return _open_input(run, reader, place, run.codec.loads(crashed.input, "input"), admitted=True)
         if loaded is None:
             raise EmptyInputError(thread_id=run.config.thread_id)
         return _open_continued(run, reader, place, loaded, crashed)
@@ -77,7 +78,7 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
         return _open_command(run, reader, place, loaded, raw)
     if isinstance(raw, Command) and (resumes(raw) or run.plan.is_workflow):
         raise EmptyInputError(thread_id=run.config.thread_id)
-    return _open_input(run, place, raw)
+    return _open_input(run, reader, place, raw)
 
 
 def _open_continued(
@@ -151,13 +152,13 @@ def _asks_nothing(place: Place, base: Base, command: Command[Any]) -> bool:
     return paused and not open_questions(base) and id_map(command.resume) is None
 
 
-def _open_input(run: Run, place: Place, raw: Any, admitted: bool = False) -> tuple[int | None, bytes]:
+def _open_input(run: Run, reader: Reader, place: Place, raw: Any, admitted: bool = False) -> tuple[int | None, bytes]:
     """Begin with an input. One `admitted` before its process died has been allowed to drop what was pending."""
     loaded = place.loaded
     base = loaded.base if loaded is not None else Base(empty_state(run.plan), new_identity(run))
     newest = loaded is None or place.newest
     if newest and not admitted:
-        _check_pending(run, base)
+        _check_pending(run, reader, base)
     lineage = base.lineage if newest else open_lineage(run.ledger)
     parent = (loaded.row.seq, loaded.row.digest) if loaded is not None else (None, NO_DIGEST)
     given = plan_input(run, base, lineage, parent, raw)
@@ -166,12 +167,26 @@ def _open_input(run: Run, place: Place, raw: Any, admitted: bool = False) -> tup
     return run.ledger.staged[0].seq, b""
 
 
-def _check_pending(run: Run, base: Base) -> None:
-    """Refuse a new input over open questions, unless the caller said what to do with them."""
+def _check_pending(run: Run, reader: Reader, base: Base) -> None:
+    """Refuse a new input over open questions, waits and doubts, unless the caller said what to do with them."""
+    chosen, thread_id = run.request.on_pending, run.config.thread_id or ""
+    if not base.tasks or chosen not in (None, "raise"):
+        return
     questions, awaited = standstill(base)
-    policy = run.request.on_pending or ("raise" if questions or awaited else "discard")
-    if policy == "raise" and base.tasks:
-        raise pending_work(run.config.thread_id, questions, awaited, "unfinished tasks")
+    doubts = open_doubts(reader, thread_id, base.lineage)
+    if doubts:
+        raise _in_doubt(thread_id, doubts)
+    if questions or awaited or chosen:
+        raise pending_work(thread_id, questions, awaited, "unfinished tasks")
+
+
+def _in_doubt(thread_id: str, doubts: Sequence[str]) -> PendingWorkError:
+    text = (
+        f"Thread {thread_id} has effects in doubt ({', '.join(doubts)}): it is not known whether they happened. Go on "
+        "with invoke(None, config), say what happened with resolve_effect(), or pass "
+        'on_pending="discard" with the new input.'
+    )
+    return PendingWorkError(text, thread_id=thread_id, interrupts="", doubts=doubts)
 
 
 def pending_work(

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -25,6 +25,7 @@ from stepwell.superstep.steps import Step
 
 if TYPE_CHECKING:
     from stepwell.items import TaskItems
+    from stepwell.runtime.calls import TaskRun
     from stepwell.runtime.deadlines import Deadline
     from stepwell.superstep.items import ItemWrite
 
@@ -95,6 +96,15 @@ class Runtime(Generic[Context]):
     """Sends a message, or a piece of one, to the stream mode "messages", with metadata of its own beside the task's.
     A message with an `id` is not shown again when the node returns it. StreamClosedError once the stream has ended."""
     server_info: ServerInfo | None = None
+    _owner: TaskRun | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def idempotency_key(self) -> str:
+        """The key of this activation of the node, for what it calls by hand: the same when the node runs again, after a
+        crash, a retry or a pause; another one in a fork. 32 hex digits. NoCheckpointerError without a checkpointer."""
+        from stepwell.runtime.effects.knowing import key_of_activation
+
+        return key_of_activation(self._owner)
 
     def override(self, **fields: Any) -> Runtime[Context]:
         """Return a copy with these fields in place of its own. TypeError for one that there is not."""

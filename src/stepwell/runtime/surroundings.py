@@ -53,7 +53,7 @@ def runtime_of(task_run: TaskRun, hears: Deadline | None, items: TaskItems | Non
     beat = unheard if hears is None else hears.heartbeat
     writer, messages = _writer(task_run, hears), _message_writer(task_run, hears)
     store = items or run.item_store
-    return Runtime(run.context, store, writer, beat, _previous(task_run), info, messages, server)
+    return Runtime(run.context, store, writer, beat, _previous(task_run), info, messages, server, task_run)
 
 
 def _previous(task_run: TaskRun) -> Any:

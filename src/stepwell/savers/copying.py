@@ -7,17 +7,19 @@ working; it gets run ids of its own, since a run id names one run. Nothing is de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from stepwell import points
 from stepwell.errors import CorruptRecordError, InvalidConfigError, ThreadExistsError, UnknownThreadError
 from stepwell.ids import TaskIds, structural_hash
-from stepwell.runtime.editing.origins import origin_record
+from stepwell.runtime.editing.origins import origin_record, root_of
+from stepwell.runtime.effects.bringing import copied_effects
 from stepwell.store import (
     NO_DIGEST,
     CheckpointRow,
     Claim,
+    EffectChange,
     EventDraft,
     Reader,
     RecordRow,
@@ -51,8 +53,11 @@ def copy_thread(store: Store, source: str, target: str, now: int) -> None:
         if reader.thread(target) is not None:
             raise ThreadExistsError(thread_id=target)
         original = _read(reader, source)
+        names = {run.run_id: structural_hash("copied run", target, run.run_id) for run in original.runs}
+        effects = copied_effects(reader, source, target, names)
+        root = root_of(reader, source)
     points.reach(points.COPY_READ)
-    if store.admit(_claim(original, target, now)) is None:
+    if store.admit(_claim(original, target, now, names, effects, root)) is None:
         raise ThreadExistsError(thread_id=target)
 
 
@@ -67,11 +72,12 @@ def _read(reader: Reader, source: str) -> Original:
     return Original(thread, checkpoints, records, runs, events)
 
 
-def _claim(original: Original, target: str, now: int) -> Claim:
+def _claim(
+    original: Original, target: str, now: int, names: Mapping[str, str], effects: Sequence[EffectChange], root: str
+) -> Claim:
     thread = original.thread
-    names = {run.run_id: structural_hash("copied run", target, run.run_id) for run in original.runs}
     checkpoints, records = _resealed(original, target, names)
-    source = Origin(COPIED, thread.thread_id, thread.head_seq, thread.head_digest, thread.lineages)
+    source = Origin(COPIED, thread.thread_id, thread.head_seq, thread.head_digest, thread.lineages, root)
     origin = origin_record(target, thread.head_seq + 1, sum(row.base_seq == 0 for row in records), source, now)
     return Claim(
         thread_id=target,
@@ -85,6 +91,7 @@ def _claim(original: Original, target: str, now: int) -> Claim:
             checkpoints,
             [*records, origin],
             [draft._replace(run_id=names[draft.run_id]) for draft in original.events],
+            effects,
         ),
         lease_seconds=None,
         status=thread.status,

@@ -23,6 +23,8 @@ class Origin(NamedTuple):
     digest: bytes
     lineages: int = 0
     """How many of its lineages came along: all of them in a copy, none in a fork."""
+    root: str = ""
+    """The thread at the beginning of all copies and forks: it is named in the keys that the user gives to effects."""
 
 
 def encode_origin(origin: Origin) -> bytes:
@@ -36,6 +38,6 @@ def decode_origin(body: bytes, record: str) -> Origin:
         found, *parts = ormsgpack.unpackb(body)
     except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
         raise CorruptRecordError(record=record, reason=str(error)) from error
-    if found != FORMAT or [type(part) for part in parts] != [str, str, int, bytes, int]:
+    if found != FORMAT or [type(part) for part in parts] != [str, str, int, bytes, int, str]:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
     return Origin(*parts)

@@ -27,3 +27,9 @@ def origins_of(reader: Reader, thread_id: str) -> list[Origin]:
     """Return where a thread comes from, and where that one came from, the first of them first."""
     found = [row for row in reader.records(thread_id, 0) if row.kind == lifecycle.ORIGIN]
     return [decode_origin(row.body, f"origin of thread {thread_id}") for row in found]
+
+
+def root_of(reader: Reader, thread_id: str) -> str:
+    """Return the thread at the beginning of all copies and forks that led to this one: itself, where it is none."""
+    found = origins_of(reader, thread_id)
+    return found[0].root if found else thread_id

@@ -13,6 +13,8 @@ from stepwell.errors import GraphMismatchError, ThreadExistsError, UnknownCheckp
 from stepwell.plan.compatibility import Problem
 from stepwell.runtime.answers import recorded_positions, records_on
 from stepwell.runtime.changes import in_the_way
+from stepwell.runtime.editing.origins import root_of
+from stepwell.runtime.effects.bringing import brought_effects
 from stepwell.runtime.ledger import Ledger
 from stepwell.runtime.loading import Loaded, check_input_kept, load
 from stepwell.runtime.reading.unreadable import LenientCodec
@@ -104,10 +106,11 @@ def _stand_outside(run: Run, reader: Reader, loaded: Loaded, thread_id: str) -> 
     if reader.thread(thread_id) is not None:
         raise ThreadExistsError(thread_id=thread_id)
     row, nothing = loaded.row, (None, NO_DIGEST)
-    origin = Origin(FORKED, row.thread_id, row.seq, row.digest)
+    origin = Origin(FORKED, row.thread_id, row.seq, row.digest, 0, root_of(reader, row.thread_id))
     base = Base(loaded.base.state, loaded.base.identity._replace(thread_id=thread_id))
     problems = in_the_way(reader, run.plan, loaded, keeps_tasks=False)
     run.ledger.lineages = 0  # the fork opens the first
+    run.ledger.staged_effects = brought_effects(reader, row.thread_id, row.lineage, thread_id)
     return Standing(None, Spot(base, nothing, nothing, None, (), row, problems), None, origin)
 
 

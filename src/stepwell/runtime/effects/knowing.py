@@ -11,15 +11,18 @@ from stepwell.errors import (
     EffectForbiddenError,
     IdempotencyConflictError,
     JournalError,
+    NoCheckpointerError,
     NonDeterminismError,
 )
 from stepwell.runtime.editing.origins import origins_of
 from stepwell.runtime.journal import journal_of
+from stepwell.store import EffectsQuery
 from stepwell.superstep import lifecycle
 from stepwell.superstep.effects import rules
 from stepwell.superstep.effects.keys import (
+    BROUGHT,
     GLOBAL,
-    Origins,
+    POSITION,
     lineages_to_search,
     origin_of_lineage,
     position_key,
@@ -29,11 +32,14 @@ from stepwell.superstep.effects.keys import (
 from stepwell.superstep.effects.layout import Ended, Intent, decode_ended, decode_intent
 from stepwell.superstep.effects.resolution import decode_resolved
 from stepwell.superstep.effects.rules import Asked, Known, Perform, Refuse, Renew, Verdict
+from stepwell.superstep.state import position_id
 
 if TYPE_CHECKING:
+    from stepwell.runtime.calls import TaskRun
     from stepwell.runtime.effects.performing import EffectCall
     from stepwell.runtime.run import Run
     from stepwell.store import EffectRow, Reader
+    from stepwell.superstep.origin import Origin
 
 
 class Sight(NamedTuple):
@@ -138,21 +144,45 @@ def _is_running(run: Run, reader: Reader, row: EffectRow) -> bool:
     return run.store.is_held(thread)
 
 
-def origins(run: Run, reader: Reader, thread_id: str) -> Origins:
-    """Return the threads this one was copied or forked from, read once a run."""
+def origins(run: Run, reader: Reader, thread_id: str) -> Sequence[Origin]:
+    """Return where the thread comes from, the first origin first; read once a run."""
     journal = journal_of(run)
     if journal.origins is None:
-        journal.origins = [(origin.thread_id, origin.lineages) for origin in origins_of(reader, thread_id)]
+        journal.origins = origins_of(reader, thread_id)
     return journal.origins
 
 
-def key_of(call: EffectCall, copied_from: Origins) -> str:
+def key_of(call: EffectCall, found: Sequence[Origin]) -> str:
     """Return the key of a call: of its position, or of what the user gave."""
     if call.user_key:
-        first = copied_from[0][0] if copied_from else call.thread_id
-        return user_key(call.declared.scope, first, call.user_key)
-    lineage = call.owner.base.lineage
-    return position_key(origin_of_lineage(call.thread_id, lineage, copied_from), lineage, call.position)
+        return user_key(call.declared.scope, found[0].root if found else call.thread_id, call.user_key)
+    return key_at(call.thread_id, call.owner.base.lineage, call.position, found)
+
+
+def key_at(thread_id: str, lineage: int, position: str, found: Sequence[Origin]) -> str:
+    """Return the key of a position in a lineage."""
+    copied_from = [(origin.thread_id, origin.lineages) for origin in found]
+    return position_key(origin_of_lineage(thread_id, lineage, copied_from), lineage, position)
+
+
+def key_of_activation(owner: TaskRun | None) -> str:
+    """Return the key of a node's activation: for what it calls by hand."""
+    if owner is None or owner.run.store is None:
+        raise NoCheckpointerError(operation="runtime.idempotency_key")
+    run, base = owner.run, owner.base
+    assert run.store is not None
+    thread_id = base.identity.thread_id
+    found = journal_of(run).origins
+    if found is None:
+        with run.store.reading() as reader:
+            found = origins(run, reader, thread_id)
+    return key_at(thread_id, base.lineage, position_id(owner.task, ""), found)
+
+
+def open_doubts(reader: Reader, thread_id: str, lineage: int) -> list[str]:
+    """Return the keys of what is in doubt in a lineage of a thread that nobody drives."""
+    found = reader.effects(EffectsQuery(thread_id, in_doubt=True))
+    return [row.key for row in found if row.lineage in (lineage, BROUGHT) or row.scope != POSITION]
 
 
 def refusal(call: EffectCall, sight: Sight) -> JournalError:

@@ -6,6 +6,7 @@ intent until the receipt is on disk, what has happened is in doubt.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,7 +35,6 @@ from stepwell.runtime.steps import showing
 from stepwell.runtime.steps.calling import StepScope, check_same, shown_inputs
 from stepwell.runtime.steps.driving import drive
 from stepwell.superstep import lifecycle
-from stepwell.superstep.effects.keys import Origins
 from stepwell.superstep.effects.layout import KNOWN_ELSEWHERE, LATE, LOOKED_UP, PERFORMED, Ended
 from stepwell.superstep.effects.resolution import ALLOWED
 from stepwell.superstep.effects.rules import Asked, InDoubt, Refuse, Reuse
@@ -45,6 +45,7 @@ from stepwell.superstep.steps import DONE, FAILED, Step
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import Call
+    from stepwell.superstep.origin import Origin
 
 
 def call_effect(scope: Scope, declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -103,10 +104,10 @@ class EffectCall:
         chosen = self.declared.planned_action
         return str(chosen(*self.args, **self.kwargs)) if callable(chosen) else chosen or self.shown
 
-    def asked(self, copied_from: Origins) -> Asked:
+    def asked(self, found: Sequence[Origin]) -> Asked:
         """Return the call as the rules look at it."""
         declared = self.declared
-        key = key_of(self, copied_from)
+        key = key_of(self, found)
         return Asked(key, self.fingerprint, self.thread_id, bool(self.user_key), declared.on_fork, declared.valid_for)
 
     # -- its life ----------------------------------------------------------------------------------------------------

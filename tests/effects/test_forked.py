@@ -1,0 +1,281 @@
+"""INV-7 across forks, edits and copies: what happened is found by its position, and so is what is in doubt."""
+
+from typing import Any
+
+import pytest
+
+from stepwell import (
+    START,
+    Command,
+    EffectForbiddenError,
+    EffectInDoubtError,
+    InMemorySaver,
+    NonDeterminismError,
+    StateGraph,
+    effect,
+    interrupt,
+)
+from tests.effects.acting import Outside, rows, statuses
+from tests.effects.test_life import charging
+from tests.runtime.conftest import call as call
+from tests.runtime.graphs import Call, Log, note, thread
+
+
+@pytest.fixture
+def outside() -> Outside:
+    return Outside()
+
+
+@pytest.fixture
+def saver() -> InMemorySaver:
+    return InMemorySaver()
+
+
+def ordering(charge: Any, saver: InMemorySaver) -> Any:
+    """Return a graph that prepares, charges what the log says, and ends."""
+
+    def pay(state: Any) -> Any:
+        return {"log": [charge("".join(state["log"]))]}
+
+    graph = StateGraph(Log).add_node("prepare", note("p")).add_node("pay", pay).add_node("end", note("e"))
+    graph.add_edge(START, "prepare").add_edge("prepare", "pay").add_edge("pay", "end")
+    return graph.compile(checkpointer=saver)
+
+
+def before_paying(graph: Any, thread_id: str = "t") -> Any:
+    """Return the config of the oldest checkpoint from which `pay` is due."""
+    found = [state for state in graph.get_state_history(thread(thread_id)) if state.next == ("pay",)]
+    return found[-1].config
+
+
+def test_a_replay_returns_the_receipt(call: Call, outside: Outside, saver: InMemorySaver) -> None:
+    graph = ordering(charging(outside), saver)
+    call(graph, {}, thread())
+    assert call(graph, None, before_paying(graph)) == {"log": ["p", "p #1", "e"]}
+    assert outside.times == {"p": 1}
+
+
+def test_a_fork_with_the_same_inputs_reuses_and_with_others_is_a_new_effect(
+    outside: Outside, saver: InMemorySaver
+) -> None:
+    graph = ordering(charging(outside), saver)
+    graph.invoke({}, thread())
+    again = graph.fork(before_paying(graph))
+    assert graph.invoke(None, again) == {"log": ["p", "p #1", "e"]}
+    other = graph.fork(before_paying(graph), {"log": ["q"]}, as_node="prepare")
+    assert graph.invoke(None, other) == {"log": ["p", "q", "pq #2", "e"]}
+    assert graph.invoke(None, graph.fork(before_paying(graph), {"log": ["q"]}, as_node="prepare"))["log"][2] == "pq #2"
+    assert outside.times == {"p": 1, "pq": 1}
+    assert len(set(outside.keys)) == 2
+
+
+def test_what_happened_after_the_fork_point_counts_in_the_lineage_it_was_forked_from_and_beside_it(
+    outside: Outside, saver: InMemorySaver
+) -> None:
+    graph = ordering(charging(outside), saver)
+    graph.invoke({}, thread(), interrupt_before=["pay"])
+    place = graph.get_state(thread()).config
+    first, second = graph.fork(place), graph.fork(place)
+    assert graph.invoke(None, first)["log"] == ["p", "p #1", "e"]
+    assert graph.invoke(None, second)["log"] == ["p", "p #1", "e"]
+    assert outside.times == {"p": 1}
+
+
+def test_reissue_always_performs_anew(outside: Outside, saver: InMemorySaver) -> None:
+    graph = ordering(charging(outside, on_fork="reissue"), saver)
+    graph.invoke({}, thread())
+    assert graph.invoke(None, graph.fork(before_paying(graph)))["log"] == ["p", "p #2", "e"]
+    assert graph.invoke(None, graph.fork(before_paying(graph)))["log"] == ["p", "p #3", "e"]
+    assert len(set(outside.keys)) == 3
+
+
+def test_forbid_refuses_before_the_intent(outside: Outside, saver: InMemorySaver) -> None:
+    graph = ordering(charging(outside, on_fork="forbid"), saver)
+    graph.invoke({}, thread())
+    with pytest.raises(EffectForbiddenError, match=r"is done\. Go on in the lineage that called it"):
+        graph.invoke(None, graph.fork(before_paying(graph)))
+    assert statuses(saver) == ["done"]
+
+
+@pytest.mark.parametrize("on_doubt", ["raise", "retry"])
+def test_a_doubt_is_in_doubt_in_every_fork_under_its_own_key(
+    outside: Outside, saver: InMemorySaver, on_doubt: str
+) -> None:
+    outside.losses = [OSError("lost")]
+    graph = ordering(charging(outside, on_doubt=on_doubt), saver)
+    with pytest.raises((EffectInDoubtError, OSError)):
+        graph.invoke({}, thread())
+    fork = graph.fork(before_paying(graph))
+    if on_doubt == "raise":
+        with pytest.raises(EffectInDoubtError, match=rows(saver)[0].key):
+            graph.invoke(None, fork)
+        assert outside.times == {"p": 1}
+        return
+    assert graph.invoke(None, fork)["log"] == ["p", "p #1", "e"]
+    assert len(set(outside.keys)) == 1
+    assert graph.invoke(None, before_paying(graph))["log"] == ["p", "p #1", "e"]
+    assert len(outside.asked) == 2
+
+
+def test_the_lineage_of_a_doubt_sees_that_a_fork_has_settled_it(outside: Outside, saver: InMemorySaver) -> None:
+    outside.losses = [OSError("lost")]
+    graph = ordering(charging(outside), saver)
+    with pytest.raises(OSError, match="lost"):
+        graph.invoke({}, thread())
+    failed = graph.get_state(thread()).config
+    graph.invoke(None, graph.fork(before_paying(graph)))
+    assert graph.invoke(None, failed)["log"] == ["p", "p #1", "e"]
+    assert statuses(saver) == ["done"]
+    assert len(outside.asked) == 2
+
+
+@pytest.mark.parametrize(("edit", "times"), [([], 1), (["edited"], 2)])
+def test_an_edit_keeps_the_receipt_of_a_task_that_stays_and_another_input_is_another_task(
+    outside: Outside, saver: InMemorySaver, edit: list[str], times: int
+) -> None:
+    charge = charging(outside)
+
+    def pay(state: Any) -> Any:
+        return {"log": [charge(5), interrupt("?")]}
+
+    graph = StateGraph(Log).add_node("pay", pay).add_edge(START, "pay").compile(checkpointer=saver)
+    graph.invoke({}, thread())
+    graph.update_state(thread(), {"log": edit}, as_node=START)
+    graph.invoke(None, thread())
+    assert graph.invoke(Command(resume="!"), thread())["log"] == [*edit, f"5 #{times}", "!"]
+    assert outside.times == {5: times}
+
+
+# -- other threads ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_copy_has_the_receipts_and_keeps_them_when_the_original_is_deleted(
+    outside: Outside, saver: InMemorySaver, delete: bool
+) -> None:
+    graph = ordering(charging(outside), saver)
+    graph.invoke({}, thread())
+    saver.copy_thread("t", "copy")
+    if delete:
+        saver.delete_thread("t")
+    assert graph.invoke(None, before_paying(graph, "copy")) == {"log": ["p", "p #1", "e"]}
+    assert outside.times == {"p": 1}
+    assert list(saver.store.verify()) == []
+
+
+def test_a_copy_and_its_original_settle_each_others_doubts(outside: Outside, saver: InMemorySaver) -> None:
+    outside.losses = [OSError("lost")]
+    graph = ordering(charging(outside), saver)
+    with pytest.raises(OSError, match="lost"):
+        graph.invoke({}, thread())
+    saver.copy_thread("t", "copy")
+    saver.copy_thread("copy", "copy of the copy")
+    assert graph.invoke(None, thread("copy"))["log"] == ["p", "p #1", "e"]
+    assert graph.invoke(None, thread())["log"] == ["p", "p #1", "e"]
+    assert graph.invoke(None, thread("copy of the copy"))["log"] == ["p", "p #1", "e"]
+    assert len(outside.asked) == 2
+    assert len(set(outside.keys)) == 1
+    assert statuses(saver) == ["done"] * 3
+
+
+def test_what_copy_and_original_do_after_the_copy_is_one_effect_if_it_is_the_same(
+    outside: Outside, saver: InMemorySaver
+) -> None:
+    graph = ordering(charging(outside), saver)
+    graph.invoke({}, thread(), interrupt_before=["pay"])
+    saver.copy_thread("t", "copy")
+    saver.copy_thread("t", "other")
+    graph.update_state(thread("other"), {"log": ["q"]})
+    assert graph.invoke(None, thread())["log"] == ["p", "p #1", "e"]
+    assert graph.invoke(None, thread("copy"))["log"] == ["p", "p #1", "e"]
+    assert graph.invoke(None, thread("other"))["log"] == ["p", "q", "pq #2", "e"]
+    assert outside.times == {"p": 1, "pq": 1}
+    assert len(set(outside.keys)) == 2
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_fork_into_another_thread_brings_its_receipts_along(
+    outside: Outside, saver: InMemorySaver, delete: bool
+) -> None:
+    graph = ordering(charging(outside), saver)
+    graph.invoke({}, thread())
+    fork = graph.fork(before_paying(graph), thread_id="branch")
+    if delete:
+        saver.delete_thread("t")
+    assert graph.invoke(None, fork) == {"log": ["p", "p #1", "e"]}
+    twig = graph.fork(before_paying(graph, "branch"), thread_id="twig")
+    assert graph.invoke(None, twig) == {"log": ["p", "p #1", "e"]}
+    assert outside.times == {"p": 1}
+    assert list(saver.store.verify()) == []
+
+
+def test_a_fork_into_another_thread_brings_its_doubts_along(outside: Outside, saver: InMemorySaver) -> None:
+    outside.losses = [OSError("lost")]
+    graph = ordering(charging(outside, on_doubt="raise"), saver)
+    with pytest.raises(EffectInDoubtError):
+        graph.invoke({}, thread())
+    fork = graph.fork(before_paying(graph), thread_id="branch")
+    with pytest.raises(EffectInDoubtError, match="lost"):
+        graph.invoke(None, fork)
+    assert outside.times == {"p": 1}
+
+
+def test_a_key_of_the_thread_is_the_same_in_forks_copies_and_branches(outside: Outside, saver: InMemorySaver) -> None:
+    graph = ordering(charging(outside, key=lambda content: f"order {content}"), saver)
+    graph.invoke({}, thread())
+    assert graph.invoke(None, graph.fork(before_paying(graph)))["log"][1] == "p #1"
+    saver.copy_thread("t", "copy")
+    assert graph.invoke(None, graph.fork(before_paying(graph, "copy")))["log"][1] == "p #1"
+    branch = graph.fork(before_paying(graph, "copy"), thread_id="branch")
+    saver.delete_thread("t")
+    saver.delete_thread("copy")
+    assert graph.invoke(None, branch)["log"][1] == "p #1"
+    assert graph.invoke({}, thread("unrelated"))["log"][1] == "p #2"
+    assert outside.times == {"p": 2}
+
+
+def test_a_global_key_outlives_its_thread(outside: Outside, saver: InMemorySaver) -> None:
+    graph = ordering(charging(outside, key="the order", scope="global"), saver)
+    graph.invoke({}, thread())
+    saver.delete_thread("t")
+    assert graph.invoke({}, thread("another"))["log"] == ["p", "p #1", "e"]
+    assert outside.times == {"p": 1}
+    assert list(saver.store.verify()) == []
+
+
+def test_the_same_position_with_other_inputs_in_one_lineage_is_refused(outside: Outside, saver: InMemorySaver) -> None:
+    amounts = iter([1, 2])
+    charge = charging(outside)
+
+    def node(state: Any) -> Any:
+        return {"log": [charge(next(amounts)), interrupt("?")]}
+
+    graph = StateGraph(Log).add_node("n", node).add_edge(START, "n").compile(checkpointer=saver)
+    graph.invoke({}, thread())
+    with pytest.raises(NonDeterminismError, match=r"recorded as charge\(amount=1\).*called as charge\(amount=2\)"):
+        graph.invoke(Command(resume="!"), thread())
+    assert outside.times == {1: 1}
+
+
+def test_an_effect_that_failed_may_be_called_with_other_inputs_under_another_key(
+    outside: Outside, saver: InMemorySaver
+) -> None:
+    outside.refusals = [ConnectionRefusedError("no")]
+    amounts = iter([1, 2, 2])
+    keys: list[str] = []
+
+    @effect
+    def charge(amount: int, idempotency_key: str) -> str:
+        keys.append(idempotency_key)
+        return outside.act(idempotency_key, amount)
+
+    def node(state: Any) -> Any:
+        return {"log": [charge(next(amounts)), interrupt("?")]}
+
+    graph = StateGraph(Log).add_node("n", node).add_edge(START, "n").compile(checkpointer=saver)
+    with pytest.raises(ConnectionRefusedError):
+        graph.invoke({}, thread())
+    graph.invoke(None, thread())
+    assert graph.invoke(Command(resume="!"), thread()) == {"log": ["2 #1", "!"]}
+    assert len(set(keys)) == 2
+    assert outside.times == {2: 1}
