@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from stepwell import (
     START,
     Command,
+    EffectInDoubtError,
     EmptyInputError,
     LeaseLostError,
     RetryPolicy,
@@ -154,10 +155,11 @@ def work(job: Job) -> None:
     os.environ["STEPWELL_CRASH_AT"] = job.crash
     with record_points() as passed, open_saver(job.folder) as saver:
         arm_from_environment()
-        graph = open_graph(job, saver, till_of(job))
+        till = till_of(job)
+        graph = open_graph(job, saver, till)
         given, config = None, CONFIG
         while config is not None:
-            given, config = go_on(graph, given, config, job)
+            given, config = go_on(graph, given, config, job, till)
     (Path(job.folder) / "passed.txt").write_text("\n".join(passed))
 
 
@@ -166,7 +168,7 @@ def places_passed(job: Job) -> list[str]:
     return (Path(job.folder) / "passed.txt").read_text().split()
 
 
-def go_on(graph: Any, given: Any, config: Any, job: Job) -> tuple[Any, Any]:
+def go_on(graph: Any, given: Any, config: Any, job: Job, till: Till) -> tuple[Any, Any]:
     """Run one call; return what to call with next, without a config where all is done."""
     try:
         call(graph, given, config, job)
@@ -177,12 +179,25 @@ def go_on(graph: Any, given: Any, config: Any, job: Job) -> tuple[Any, Any]:
         return None, CONFIG
     except LeaseLostError:
         os._exit(LOST)
+    except EffectInDoubtError as doubt:
+        till.note_doubt(doubt.fields()["key"])
+        resolve(graph, doubt.fields()["key"], till)
+        return None, CONFIG
     except (TimeoutError, ConnectionError):
         return None, CONFIG
     state = graph.get_state(CONFIG)
     if state.next:
         return Command(resume={question.id: "yes" for question in state.interrupts}), CONFIG
     return None, before_it_paid(graph) if job.forks and state.lineage == 0 else None
+
+
+def resolve(graph: Any, key: str, till: Till) -> None:
+    """Do what an operator does: look into the server's books, and say what they say."""
+    reference = next(entry.inputs["reference"] for entry in graph.get_journal(CONFIG) if entry.key == key)
+    if found := till.client.find(reference=reference):
+        graph.resolve_effect(CONFIG, key, receipt=found[0], by="the operator", reason="it is in the books")
+    else:
+        graph.resolve_effect(CONFIG, key, failed=True, by="the operator", reason="it is not in the books")
 
 
 def before_it_paid(graph: Any) -> Any:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.crash
 IN_DOUBT = (points.INTENT_DURABLE, CALLING, HELD_BEFORE, HELD_CHARGED, ANSWERED, points.BODY_RETURNED)
 """Where a process may die between intent and receipt, in the order of an effect's life."""
 
-POLICIES = ("retry", "ask")
+POLICIES = ("retry", "raise", "ask")
 MODES = ("sync", "async", "exit")
 
 OpenShop = Callable[[Job, str], Shop]
@@ -96,7 +96,7 @@ def id_of(job: Job) -> str:
 
 
 @pytest.mark.parametrize(
-    "job", [Job("single", "retry"), Job("single", "ask", "exit"), Job("single", "ask", "async", "async")], ids=id_of
+    "job", [Job("single", "retry"), Job("single", "ask", "exit"), Job("single", "raise", "async", "async")], ids=id_of
 )
 def test_an_effect_killed_anywhere_is_paid_once(job: Job, open_shop: OpenShop) -> None:
     """INV-7, at every point of the run: with a key it is repeated under that key, without one somebody is told."""
@@ -105,17 +105,17 @@ def test_an_effect_killed_anywhere_is_paid_once(job: Job, open_shop: OpenShop) -
 
 OTHERS = [
     Job("single", "ask"),
-    Job("single", "retry", "exit", "async"),
+    Job("single", "raise", "exit", "async"),
     Job("single", "retry", "async"),
-    Job("pair", "ask"),
+    Job("pair", "raise"),
     Job("pair", "retry", "exit", "async"),
     Job("loop", "ask"),
     Job("loop", "retry", "exit"),
     Job("sends", "retry"),
     Job("sends", "ask", "async", "async"),
-    Job("sends", "retry", "exit"),
+    Job("sends", "raise", "exit"),
     Job("interrupts", "retry"),
-    Job("interrupts", "ask", "exit", "async"),
+    Job("interrupts", "raise", "exit", "async"),
     Job("retries", "ask"),
     Job("retries", "retry", "async", "async"),
 ]
