@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 
 from stepwell import (
+    BaseStore,
     CachePolicy,
     Command,
     InMemoryCache,
     InMemorySaver,
+    InMemoryStore,
     Runtime,
     SqliteCache,
     UnserializableValueError,
+    effect,
     entrypoint,
     interrupt,
     task,
@@ -162,6 +165,64 @@ def test_K8_a_task_that_asked_is_never_kept(cache: SqliteCache, memory_saver: In
     for name in ("a", "b"):
         assert "__interrupt__" in graph.invoke(1, thread(name))
         assert graph.invoke(Command(resume="yes"), thread(name)) == "yes"
+
+
+def test_code_that_performed_an_effect_is_never_kept(cache: SqliteCache, memory_saver: InMemorySaver) -> None:
+    paid: list[int] = []
+
+    @effect(on_doubt="raise")
+    def pay(amount: int) -> int:
+        paid.append(amount)
+        return amount
+
+    @task
+    def inner(amount: int) -> int:
+        return int(pay(amount))
+
+    outer = task(lambda amount: inner(amount).result(), name="outer", cache_policy=CachePolicy())
+    graph = entrypoint(checkpointer=memory_saver, cache=cache)(lambda value: outer(value).result())
+    assert [graph.invoke(5, thread(name)) for name in ("a", "b")] == [5, 5]
+    assert paid == [5, 5]
+
+
+def test_code_that_goes_on_from_what_is_recorded_is_not_kept(cache: SqliteCache, memory_saver: InMemorySaver) -> None:
+    """What a recorded step did when it ran is not known any more: it may have performed an effect."""
+    broken, done = [True], [0]
+
+    @task
+    def inner() -> int:
+        done[0] += 1
+        return 1
+
+    def failing() -> int:
+        value = int(inner().result())
+        if broken:
+            raise ValueError("broken")
+        return value
+
+    outer = task(failing, name="outer", cache_policy=CachePolicy())
+    graph = entrypoint(checkpointer=memory_saver, cache=cache)(lambda value: outer().result())
+    with pytest.raises(ValueError, match="broken"):
+        graph.invoke(1, thread("a"))
+    broken.clear()
+    assert graph.retry(thread("a")) == graph.invoke(1, thread("b")) == 1
+    assert done == [2]
+
+
+def test_code_that_wrote_to_the_item_store_is_never_kept(cache: SqliteCache, memory_saver: InMemorySaver) -> None:
+    @task(cache_policy=CachePolicy())
+    def note(number: int, store: BaseStore) -> int:
+        written = store.get(("notes",), "count")
+        store.put(("notes",), "count", {"number": number + (written.value["number"] if written is not None else 0)})
+        return number
+
+    items = InMemoryStore()
+    graph = entrypoint(checkpointer=memory_saver, cache=cache, store=items)(lambda value: note(value).result())  # type: ignore[call-arg]
+    for name in ("a", "b"):
+        assert graph.invoke(2, thread(name)) == 2
+    found = items.get(("notes",), "count")
+    assert found is not None
+    assert found.value == {"number": 4}
 
 
 def test_arguments_that_cannot_be_told_apart_are_refused_unless_a_key_func_does(cache: SqliteCache) -> None:

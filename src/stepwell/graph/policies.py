@@ -89,7 +89,7 @@ class TimeoutPolicy:
 class CachePolicy:
     """Let what was returned for an input serve again for an equal one, on any thread, where the graph has a cache.
 
-    Errors and pauses are never kept, and nothing that hangs on the answer to a question.
+    Errors and pauses are never kept, nor what hangs on an answer, performed an effect or wrote to the item store.
     """
 
     key_func: Callable[..., str | bytes] | None = None

@@ -127,10 +127,13 @@ async def _found_later(slot: Slot, function: Callable[[], Any], reused: Callable
 
 
 def _stands_alone() -> bool:
-    """Return whether what the running code returned hangs on no question, asked now or answered before."""
+    """Return whether what the running code returned hangs on nothing else, and did nothing else: no question, asked now
+    or answered before, no effect, no write to the item store."""
     scope = current.get()
     if scope is None:
         return True
+    if scope.wrote or not scope.repeatable:
+        return False
     inside = f"{scope.prefix}/"
     return not scope.root.questions and not any(call_id.startswith(inside) for call_id in scope.owner.answers())
 

@@ -180,6 +180,8 @@ class Scope:
     """What it has written there."""
     keeps_items = True
     """Whether it may: an effect may not, since its receipt is all that is known of it."""
+    repeatable = True
+    """Whether what it returns hangs on its input alone, as far as is known: then a cache may keep it."""
     _home: tuple[int, object] | None = None
     _counts: dict[tuple[str, ...], int] | None = None
 
@@ -201,6 +203,12 @@ class Scope:
         """Take the calling thread or asyncio task as the one in which the node itself runs."""
         current.set(self)
         self._home = _place()
+
+    def hangs_on_more(self) -> None:
+        """Note, here and in all code around it, that what this returns hangs on more than its input."""
+        self.repeatable = False
+        if self.outer is not None:
+            self.outer.hangs_on_more()
 
     def calls_on_loop(self) -> bool:
         """Tell whether the code that calls is on an event loop, and awaits what it calls."""

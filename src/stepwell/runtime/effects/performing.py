@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
 def call_effect(scope: Scope, declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call an effect; return its receipt, or for an async function an awaitable of it."""
+    scope.hangs_on_more()
     call = EffectCall(scope, declared, args, kwargs)
     if not declared.step.is_async:
         return drive(call.happen())

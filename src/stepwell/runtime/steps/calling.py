@@ -87,6 +87,7 @@ def call_step(scope: Scope, declared: StepCode, args: tuple[Any, ...], kwargs: d
         check_same(call.owner, known, step)
     showing.called(call.owner, step, args, kwargs)
     if known is not None:
+        scope.hangs_on_more()  # what it did when it ran is not looked into again
         if known.status in (DONE, FAILED):
             _hand_on(scope, known.items)
             return _over(run, known, on_loop)
