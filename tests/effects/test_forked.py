@@ -220,6 +220,24 @@ def test_a_fork_into_another_thread_brings_its_doubts_along(outside: Outside, sa
     assert outside.times == {"p": 1}
 
 
+@pytest.mark.parametrize("thread_id", ["copy", "branch"])
+def test_what_an_operator_decided_goes_along(outside: Outside, saver: InMemorySaver, thread_id: str) -> None:
+    outside.losses = [OSError("lost")]
+    graph = ordering(charging(outside, on_doubt="raise"), saver)
+    with pytest.raises(EffectInDoubtError):
+        graph.invoke({}, thread())
+    graph.resolve_effect(thread(), rows(saver)[0].key, receipt="seen in the books", by="ann", reason="the statement")
+    if thread_id == "copy":
+        saver.copy_thread("t", "copy")
+        place = before_paying(graph, "copy")
+    else:
+        place = graph.fork(before_paying(graph), thread_id="branch")
+    saver.delete_thread("t")
+    assert graph.invoke(None, place)["log"] == ["p", "seen in the books", "e"]
+    assert outside.times == {"p": 1}
+    assert list(saver.store.verify()) == []
+
+
 def test_a_key_of_the_thread_is_the_same_in_forks_copies_and_branches(outside: Outside, saver: InMemorySaver) -> None:
     graph = ordering(charging(outside, key=lambda content: f"order {content}"), saver)
     graph.invoke({}, thread())

@@ -51,8 +51,10 @@ _FOLLOWING = frozenset({"resolve_redirects", "http_error_302"})
 def _after_a_request(exc: BaseException) -> bool:
     """Tell whether it was raised by a request that followed another one."""
     frames = list(_frames(exc))
-    tries = [frame for frame in frames if frame.f_code.co_name == "urlopen" and _package(frame) == "urllib3"]
-    return len(tries) > 1 or any(frame.f_code.co_name in _FOLLOWING or _has_history(frame) for frame in frames)
+    tries = [frame.f_code for frame in frames if frame.f_code.co_name == "urlopen" and _package(frame) == "urllib3"]
+    return len(tries) > len(set(tries)) or any(
+        frame.f_code.co_name in _FOLLOWING or _has_history(frame) for frame in frames
+    )
 
 
 def _has_history(frame: FrameType) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from stepwell.runtime.effects.knowing import said
 from stepwell.store import EffectChange, EffectRow, EffectsQuery, Reader, seal_effect
 from stepwell.superstep.effects.keys import BROUGHT, GLOBAL, POSITION, lineages_to_search
-from stepwell.superstep.effects.rules import INTENT
+from stepwell.superstep.effects.layout import encode_ended
 
 
 def copied_effects(reader: Reader, source: str, target: str, names: Mapping[str, str]) -> tuple[EffectChange, ...]:
@@ -37,10 +38,8 @@ def _effects_of(reader: Reader, thread_id: str) -> list[EffectRow]:
 
 def _whole(reader: Reader, row: EffectRow) -> EffectRow:
     """Return a row that says itself what its record says: the record stays behind."""
-    body = row.body
-    if row.seq and row.status != INTENT:
-        body = body or reader.record(row.thread_id, row.seq).body
-    return row._replace(lineage=BROUGHT, seq=0, body=body, run_id="")
+    _, ended = said(reader, row)
+    return row._replace(lineage=BROUGHT, seq=0, body=encode_ended(ended) if ended is not None else b"", run_id="")
 
 
 def _as_own(target: str, rows: Iterable[EffectRow]) -> tuple[EffectChange, ...]:

@@ -80,13 +80,14 @@ def _about(reader: Reader, verdict: Verdict, asked: Asked, rows: Sequence[Effect
     if effect.key != asked.key:
         rows = reader.effect(effect.key)
     row = next(each for each in rows if each.thread_id == effect.thread_id)
-    intent, ended = _said(reader, row)
+    intent, ended = said(reader, row)
     if isinstance(verdict, Refuse) and ended is not None and ended.intent_seq and not row.body:
         intent, _ = _record(reader, row.thread_id, ended.intent_seq)
     return Sight(verdict, effect.key, rows, row, intent, ended)
 
 
-def _said(reader: Reader, row: EffectRow) -> tuple[Intent | None, Ended | None]:
+def said(reader: Reader, row: EffectRow) -> tuple[Intent | None, Ended | None]:
+    """Return what is said of an effect, as far as it is kept: its intent, or how its last attempt ended."""
     if row.body:
         return None, decode_ended(row.body, f"effect {row.key}")
     if row.scope == GLOBAL or row.seq == 0:  # its record may be gone with its thread
