@@ -24,8 +24,11 @@ if TYPE_CHECKING:
         entrypoint as entrypoint,
     )
     from stepwell.errors import (
+        AlreadyDecidedError as AlreadyDecidedError,
         AmbiguousAnswerError as AmbiguousAnswerError,
         AnswerNotUsedWarning as AnswerNotUsedWarning,
+        ApprovalExpiredError as ApprovalExpiredError,
+        ApprovalRejectedError as ApprovalRejectedError,
         AwakeableCompletedError as AwakeableCompletedError,
         AwakeableFailedError as AwakeableFailedError,
         CodecError as CodecError,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
         InterruptAnsweredError as InterruptAnsweredError,
         InvalidCheckpointerError as InvalidCheckpointerError,
         InvalidConfigError as InvalidConfigError,
+        InvalidDecisionError as InvalidDecisionError,
         InvalidGraphError as InvalidGraphError,
         InvalidItemError as InvalidItemError,
         InvalidNamespaceError as InvalidNamespaceError,
@@ -98,6 +102,13 @@ if TYPE_CHECKING:
         UnsupportedStorageError as UnsupportedStorageError,
         UsageError as UsageError,
         WaitTimeoutError as WaitTimeoutError,
+    )
+    from stepwell.graph.approval import (
+        Approval as Approval,
+        ApprovalRequest as ApprovalRequest,
+        Approve as Approve,
+        Decision as Decision,
+        Reject as Reject,
     )
     from stepwell.graph.channels import (
         AnyValue as AnyValue,

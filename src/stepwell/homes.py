@@ -6,6 +6,7 @@ HOMES = {
     "stepwell.graph.types": (
         *("START", "END", "Send", "Command", "Interrupt", "Overwrite", "Answer", "StateUpdate", "Waiting"),
     ),
+    "stepwell.graph.approval": ("Approval", "ApprovalRequest", "Approve", "Decision", "Reject"),
     "stepwell.graph.state_graph": ("StateGraph",),
     "stepwell.graph.policies": ("CachePolicy", "RetryPolicy", "TimeoutPolicy"),
     "stepwell.graph.retry_rules": ("default_retry_on",),
@@ -92,8 +93,11 @@ HOMES = {
     "stepwell.stores.sqlite.cache": ("InMemoryCache", "SqliteCache"),
     "stepwell.engine.entrypoint": ("entrypoint",),
     "stepwell.errors": (
+        "AlreadyDecidedError",
         "AmbiguousAnswerError",
         "AnswerNotUsedWarning",
+        "ApprovalExpiredError",
+        "ApprovalRejectedError",
         "AwakeableCompletedError",
         "AwakeableFailedError",
         "CodecError",
@@ -119,6 +123,7 @@ HOMES = {
         "InterruptAnsweredError",
         "InvalidCheckpointerError",
         "InvalidConfigError",
+        "InvalidDecisionError",
         "InvalidGraphError",
         "InvalidResolutionError",
         "InvalidItemError",

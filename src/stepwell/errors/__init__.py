@@ -11,7 +11,7 @@
     │   ├── InvalidCheckpointerError (also a TypeError)
     │   ├── InvalidNamespaceError      · InvalidItemError
     │   ├── AmbiguousAnswerError (also a RuntimeError)
-    │   ├── UnknownInterruptError      · InterruptAnsweredError
+    │   ├── UnknownInterruptError      · InterruptAnsweredError (AlreadyDecidedError) · InvalidDecisionError
     │   ├── MessageConflictError       · InvalidWaitError · AwakeableCompletedError
     │   └── UnknownTaskError           · NoCheckpointerError · NoCacheError
     │                                · ParentCommand · ReadOnlySaverError (also a NotImplementedError)
@@ -25,7 +25,7 @@
     │   ├── ThreadExistsError (also a ValueError)
     │   └── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
     │                                · UnknownRunError
-    ├── JournalError                   durable steps (`errors/journal.py`), effects (`errors/effects.py`)
+    ├── JournalError                   durable steps, effects, approvals (`errors/journal.py, effects.py, answers.py`)
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
 
@@ -41,6 +41,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from stepwell.errors.answers import (
+    AlreadyDecidedError as AlreadyDecidedError,
+    AmbiguousAnswerError as AmbiguousAnswerError,
+    ApprovalExpiredError as ApprovalExpiredError,
+    ApprovalRejectedError as ApprovalRejectedError,
+    InterruptAnsweredError as InterruptAnsweredError,
+    InvalidDecisionError as InvalidDecisionError,
+    UnknownInterruptError as UnknownInterruptError,
+)
 from stepwell.errors.effects import (
     EffectBusyError as EffectBusyError,
     EffectCompensatedError as EffectCompensatedError,
@@ -155,26 +164,6 @@ class NestedThreadError(UsageError):
     """Thread {thread_id} is being driven by this call's own node. Use another thread_id there, or no checkpointer."""
 
     code = "nested_thread"
-
-
-class UnknownInterruptError(UsageError):
-    """No open question of thread {thread_id} has the id {interrupt_ids}. Open: {open_ids}. Wrap a value that only
-    looks like an id map in Answer(...)."""
-
-    code = "unknown_interrupt"
-
-
-class InterruptAnsweredError(UsageError):
-    """The question {interrupt_ids} of thread {thread_id} is already answered. Open: {open_ids}."""
-
-    code = "interrupt_answered"
-
-
-class AmbiguousAnswerError(UsageError, RuntimeError):
-    """When there are multiple pending interrupts, you must specify the interrupt id when resuming. Thread {thread_id}
-    has open: {open_ids}; pass Command(resume={{id: value}})."""
-
-    code = "ambiguous_answer"
 
 
 class NoCheckpointerError(UsageError):

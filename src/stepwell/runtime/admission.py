@@ -26,6 +26,7 @@ from stepwell.errors import (
 from stepwell.graph.types import Command
 from stepwell.runtime.breakpoints import follow_breakpoints, refuse_to_keep
 from stepwell.runtime.changes import check_continued
+from stepwell.runtime.deciding import decides
 from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
 from stepwell.runtime.loading import check_input_kept, load, superseded
 from stepwell.runtime.opening import Place, check_command, kind_of_call, new_identity, open_call, plan_input, rules_for
@@ -69,6 +70,7 @@ def admit(run: Run) -> bool:
             taken = _take(run, claim)
         except ThreadBusyError as busy:
             if run.config.run_id is None or busy.fields()["run_id"] != run.config.run_id:
+                _refuse_second_decision(run)
                 raise
             return False
         if taken:
@@ -104,6 +106,15 @@ def _take(run: Run, claim: Claim) -> bool:
     if claim.run is not None and claim.run.error:
         raise PoisonedRunError(run_id=claim.run.run_id, thread_id=claim.thread_id, recoveries=claim.run.recoveries)
     return True
+
+
+def _refuse_second_decision(run: Run) -> None:
+    """Tell who decides what somebody else, whose run has the thread now, has just decided."""
+    given = run.request.input
+    if isinstance(given, Command) and decides(given.resume):
+        assert run.store is not None
+        with run.store.reading() as reader:
+            _compose(run, reader)
 
 
 def _begin_without_store(run: Run) -> None:

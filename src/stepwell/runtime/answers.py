@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from stepwell.errors import InterruptAnsweredError, UnknownInterruptError
+from stepwell.graph.approval import Decision
 from stepwell.graph.types import Command
 from stepwell.runtime.changes import rename_outcomes
+from stepwell.runtime.deciding import checked_decisions, refuse_again
 from stepwell.runtime.ledger import Draft, Ledger
 from stepwell.runtime.loading import Loaded, apply_records, asked_questions, decode_pause, load, row_name
 from stepwell.store import Reader, RecordRow
@@ -18,6 +21,8 @@ from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.answer import Answered, Asked, id_map, match_answers, open_now
 from stepwell.superstep.begin import commanded
 from stepwell.superstep.carry import Record, carry, earlier_answers
+from stepwell.superstep.effects.approval import expired_now
+from stepwell.superstep.outcome import Question
 from stepwell.superstep.state import Base, Task, position_id
 
 if TYPE_CHECKING:
@@ -28,7 +33,12 @@ def answer_base(run: Run, reader: Reader, loaded: Loaded, command: Command[Any],
     """Return the base on which the answered tasks run, with everything it needs staged in the ledger."""
     askable = list(open_now(loaded.base)) if newest else _asked_then(run, loaded)
     known = _known_ids(run, reader, loaded, askable, command.resume)
-    answers = match_answers(loaded.row.thread_id, askable, command.resume, *known)
+    try:
+        answers = match_answers(loaded.row.thread_id, askable, command.resume, *known)
+    except (InterruptAnsweredError, UnknownInterruptError):
+        refuse_again(run, reader, command.resume)
+        raise
+    answers = checked_decisions(run, answers)
     base = loaded.base
     if command.update is not None or command.goto:
         base = command_base(run, reader, loaded, command, newest)
@@ -36,13 +46,25 @@ def answer_base(run: Run, reader: Reader, loaded: Loaded, command: Command[Any],
         base = _forked_for_answers(run, reader, loaded, answers)
     for task, question, value in answers:
         now = next(t for t in base.tasks if (t.node, t.index) == (task.node, task.index))
-        body = layout.encode_answer(run.codec, question.interrupt_id, question.call_id, value)
-        run.ledger.add_record(base, now.id, lifecycle.ANSWER, body)
-        base.answer(now.id, question.call_id, value)
-        base.fresh |= {now.id}
-        if run.tell is not None:
-            run.tell.answered(base, now, question.interrupt_id)
+        _record_answer(run, base, now, question, value)
+    expire(run, base)
     return base
+
+
+def expire(run: Run, base: Base) -> None:
+    """Record of each approval for which it is too late that nobody decided: its task runs again, and is told so."""
+    for (task, question), decision in list(expired_now(base, run.clock.now())):
+        _record_answer(run, base, task, question, decision)
+
+
+def _record_answer(run: Run, base: Base, task: Task, question: Question, value: Any) -> None:
+    kind = lifecycle.DECISION if isinstance(value, Decision) else lifecycle.ANSWER
+    body = layout.encode_answer(run.codec, question.interrupt_id, question.call_id, value)
+    run.ledger.add_record(base, task.id, kind, body)
+    base.answer(task.id, question.call_id, value)
+    base.fresh |= {task.id}
+    if run.tell is not None:
+        run.tell.answered(base, task, question.interrupt_id)
 
 
 def command_base(run: Run, reader: Reader, loaded: Loaded, command: Command[Any], newest: bool) -> Base:
@@ -154,7 +176,8 @@ def _known_ids(
     thread_id = loaded.row.thread_id
     answered = {
         layout.decode_answer(run.codec, row.body, row_name(row))[0]
-        for row in reader.records_of_kind(thread_id, lifecycle.ANSWER)
+        for kind in lifecycle.ANSWERS
+        for row in reader.records_of_kind(thread_id, kind)
     }
     aliases: dict[str, str] = {}
     for row in (row for kind in lifecycle.PAUSES for row in reader.records_of_kind(thread_id, kind)):

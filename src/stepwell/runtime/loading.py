@@ -167,7 +167,7 @@ def _apply(codec: Codec, base: Base, index: int, record: RecordRow, run_id: str)
         call_id, _, arrived = decode_arrived(codec, record.body, name)
         base.answer(task_id, call_id, arrived)
         base.fresh |= {task_id}
-    elif record.kind == lifecycle.ANSWER:
+    elif record.kind in lifecycle.ANSWERS:
         _, call_id, value = layout.decode_answer(codec, record.body, name)
         base.answer(task_id, call_id, value)
         outcome = base.outcomes[index]

@@ -21,7 +21,8 @@ from stepwell.errors import (
 )
 from stepwell.graph.types import MISSING, Command
 from stepwell.plan.tables import Plan
-from stepwell.runtime.answers import answer_base, command_base, fork_base, open_lineage, recorded_positions
+from stepwell.runtime.answers import answer_base, command_base, expire, fork_base, open_lineage, recorded_positions
+from stepwell.runtime.deciding import decides
 from stepwell.runtime.editing.discarding import base_without
 from stepwell.runtime.effects.knowing import open_doubts
 from stepwell.runtime.ledger import Draft
@@ -91,6 +92,7 @@ def _open_continued(
         raise NothingToRetryError(thread_id=run.config.thread_id)
     elif not place.newest and base.tasks:
         base = fork_base(run, loaded)
+    expire(run, base)
     first = base.state.step + 1 if crashed is None else _first_step(run.plan, reader, crashed)
     run.base, run.rules = base, rules_for(run, first, base)
     if crashed is None and not isinstance(decide(base, run.rules), RunTasks) and not stirs(run, reader, base):
@@ -149,7 +151,7 @@ def check_command(plan: Plan, raw: Any) -> None:
 def _asks_nothing(place: Place, base: Base, command: Command[Any]) -> bool:
     """Tell whether a thread that waits at a breakpoint is given one value to go on with, as LangGraph lets one do."""
     paused = place.newest and place.thread is not None and place.thread.status == lifecycle.PAUSED
-    return paused and not open_questions(base) and id_map(command.resume) is None
+    return paused and not (open_questions(base) or decides(command.resume)) and id_map(command.resume) is None
 
 
 def _open_input(run: Run, reader: Reader, place: Place, raw: Any, admitted: bool = False) -> tuple[int | None, bytes]:

@@ -93,7 +93,7 @@ def _pending(page: Page, codec: Codec, row: CheckpointRow) -> list[tuple[str, st
     outcomes: dict[str, list[tuple[str, Any]]] = {}
     answers: dict[str, list[Any]] = {}
     for record in page.records.get(row.seq, ()):
-        if record.kind == lifecycle.ANSWER:
+        if record.kind in lifecycle.ANSWERS:
             answers.setdefault(record.task_id, []).append(layout.decode_answer(codec, record.body, row_name(record))[2])
         elif record.kind in (lifecycle.SUCCEEDED, lifecycle.FAILED, lifecycle.CANCELLED, *lifecycle.PAUSES):
             outcomes[record.task_id] = _recorded(codec, record)

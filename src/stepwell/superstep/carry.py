@@ -15,7 +15,7 @@ from stepwell.superstep.state import Base, Task
 CARRIED = (
     lifecycle.SUCCEEDED,
     *lifecycle.PAUSES,
-    lifecycle.ANSWER,
+    *lifecycle.ANSWERS,
     lifecycle.ARRIVED,
     lifecycle.FAILED,
     lifecycle.CANCELLED,
@@ -60,6 +60,6 @@ def earlier_answers(records: Sequence[Record], task_id: str, asked: Callable[[Re
             continue
         if record.kind in lifecycle.PAUSES and asked(record):
             break
-        if record.kind in (lifecycle.ANSWER, lifecycle.ARRIVED):
+        if record.kind in (*lifecycle.ANSWERS, lifecycle.ARRIVED):
             kept.append(record)
     return kept

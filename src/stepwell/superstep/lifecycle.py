@@ -21,6 +21,7 @@ INTERRUPTED: Final = "interrupted"
 ATTEMPT: Final = "attempt"
 WAIT: Final = "wait"
 ANSWER: Final = "answer"
+DECISION: Final = "decision"
 ARRIVED: Final = "arrived"
 DISCARDED: Final = "discarded"
 STEP: Final = "step"
@@ -35,11 +36,14 @@ BREAKPOINTS: Final = "breakpoints"
 PAUSES: Final = (INTERRUPTED, WAIT)
 """Outcomes of a task that goes on when something has come: an answer, a time, a signal."""
 
+ANSWERS: Final = (ANSWER, DECISION)
+"""What answers a question: a value, or of an effect that needs approval, the decision about it."""
+
 EFFECT_KINDS: Final = (INTENT, RECEIPT, EFFECT_FAILED, DOUBT, RESOLVED)
 
 RECORD_KINDS: Final = (
     *(SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, WAIT),
-    *(ATTEMPT, ANSWER, ARRIVED, DISCARDED, STEP),
+    *(ATTEMPT, *ANSWERS, ARRIVED, DISCARDED, STEP),
     *EFFECT_KINDS,
     *(ORIGIN, BREAKPOINTS),
 )

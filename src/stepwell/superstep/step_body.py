@@ -7,8 +7,9 @@ from typing import Any
 
 import ormsgpack
 
+from stepwell import errors
 from stepwell.codec import Codec
-from stepwell.errors import CorruptRecordError, EffectNotPerformed, StepError, UnserializableValueError
+from stepwell.errors import CorruptRecordError, StepError, StepwellError, UnserializableValueError
 from stepwell.superstep.body import FORMAT, reading
 from stepwell.superstep.items import decode_items
 from stepwell.superstep.outcome import text_of
@@ -42,24 +43,29 @@ def encode_raised(codec: Codec, error: BaseException) -> bytes:
     if kind is not _named(kind.__name__):
         return b""
     try:
-        return codec.dumps((kind.__name__, error.args), "error")
+        fields = error.fields() if isinstance(error, StepwellError) else {}
+        return codec.dumps((kind.__name__, error.args, fields), "error")
     except UnserializableValueError:
         return b""
 
 
 def error_of(codec: Codec, step: Step) -> Exception:
-    """Return what a recorded failure raises again: the built-in exception that it was, else a StepError saying so."""
+    """Return what a recorded failure raises again: the exception that it was, where it is a built-in one or one of the
+    package's own, else a StepError saying so."""
     if step.raised:
-        name, args = codec.loads(step.raised, f"error of {step.callee}")
+        name, args, fields = codec.loads(step.raised, f"error of {step.callee}")
         kind = _named(name)
         if isinstance(kind, type) and issubclass(kind, Exception):
-            return kind(*args)
+            return kind(*args, **fields)
     return StepError(step_id=step.call_id, callee=step.callee, error=step.error)
 
 
 def _named(name: str) -> Any:
-    """Return the exception of this name that is made again: a built-in one, or what says that nothing has happened."""
-    return EffectNotPerformed if name == EffectNotPerformed.__name__ else getattr(builtins, name, None)
+    """Return the exception of this name that is made again: a built-in one, or one of the package's own."""
+    own = getattr(errors, name, None)
+    if isinstance(own, type) and issubclass(own, StepwellError) and own.__reduce__ is StepwellError.__reduce__:
+        return own
+    return getattr(builtins, name, None)
 
 
 def failed_step(codec: Codec, step: Step, error: BaseException, status: str, attempts: int, at: int) -> Step:

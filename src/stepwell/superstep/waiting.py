@@ -14,8 +14,10 @@ import ormsgpack
 
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError
+from stepwell.graph.approval import ApprovalRequest
 from stepwell.plan.tables import Plan
 from stepwell.superstep import body as layout
+from stepwell.superstep.effects.approval import asked_before
 from stepwell.superstep.outcome import Awaited, Interrupted
 from stepwell.superstep.state import Base, Task, merge_order
 
@@ -94,8 +96,12 @@ def next_deadline(waits: Iterable[Awaited]) -> int | None:
 
 
 def register(base: Base, task_id: str, outcome: Interrupted) -> None:
-    """Note what a task waits for, so that it keeps its deadline when the node asks again."""
+    """Note what a task waits for or wants approved, so that it keeps its deadline when the node asks again."""
     known = base.answers.get(task_id, {})
+    for question in outcome.questions:
+        place = asked_before(question.call_id)
+        if isinstance(question.value, ApprovalRequest) and place not in known:
+            base.answer(task_id, place, question.value)
     for awaited in outcome.awaited:
         if awaited.call_id not in known:
             base.answer(task_id, awaited.call_id, awaited)

@@ -38,7 +38,7 @@ def _forked_without(run: Run, reader: Reader, loaded: Loaded, chosen: Iterable[i
     named = {loaded.base.tasks[index].id for index in chosen}
     base = fork_base(run, loaded)
     records = records_on(run, reader, loaded)
-    kept = [record for record in records if record.task_id not in named or record.kind == lifecycle.ANSWER]
+    kept = [record for record in records if record.task_id not in named or record.kind in lifecycle.ANSWERS]
     bring(run, base, carry(loaded.base, base, kept, lambda old, new: True))
     return base
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any, Literal, NoReturn, cast
 
 from stepwell.errors import EffectDeclarationError, InvalidGraphError
+from stepwell.graph.approval import Approval
 from stepwell.graph.callables import function_of, name_of
 from stepwell.graph.effect_rules import default_fails_on
 from stepwell.graph.policies import RetryPolicy, TimeoutPolicy, idle_needs_async
@@ -29,7 +30,7 @@ FailsOn = type[Exception] | tuple[type[Exception], ...] | Callable[[BaseExceptio
 
 OPTIONS = (
     "name", "fails_on", "on_doubt", "key", "scope", "on_fork", "valid_for", "exclude", "versions", "retry_policy",
-    "timeout", "planned_action",
+    "timeout", "planned_action", "approval",
 )  # fmt: skip
 
 
@@ -51,6 +52,7 @@ class Declared:
     exclude: frozenset[str]
     versions: Mapping[str, str]
     planned_action: str | Callable[..., str] | None
+    approval: Approval | None
 
     @property
     def name(self) -> str:
@@ -96,6 +98,7 @@ def declare(source: Callable[..., Any], given: Mapping[str, Any]) -> Declared:
         exclude=_exclude(options, {each.name for each in left}),
         versions=_versions(options),
         planned_action=_planned_action(options),
+        approval=_approval(options),
     )
 
 
@@ -205,9 +208,13 @@ def _valid_for(options: _Options) -> int | None:
     chosen = options.get("valid_for")
     if chosen is None:
         return None
+    return _microseconds(options, "valid_for", chosen)
+
+
+def _microseconds(options: _Options, option: str, chosen: Any) -> int:
     seconds = chosen.total_seconds() if isinstance(chosen, timedelta) else chosen
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e11:
-        options.refuse(f"valid_for must be a number of seconds above 0 or a timedelta, not {chosen!r}.")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < 1e10:
+        options.refuse(f"{option} must be a number of seconds above 0 or a timedelta, not {chosen!r}.")
     return int(seconds * 1e6)
 
 
@@ -234,3 +241,16 @@ def _planned_action(options: _Options) -> str | Callable[..., str] | None:
     if chosen is not None and not isinstance(chosen, str) and not callable(chosen):
         options.refuse(f"planned_action must be a text or a function of the arguments, not {chosen!r}.")
     return cast("str | Callable[..., str] | None", chosen)
+
+
+def _approval(options: _Options) -> Approval | None:
+    chosen = options.get("approval", False)
+    if isinstance(chosen, bool):
+        return Approval() if chosen else None
+    if not isinstance(chosen, Approval):
+        options.refuse(f"approval must be True or an Approval, not {chosen!r}.")
+    if chosen.show is not None and not callable(chosen.show):
+        options.refuse(f"what its approval shows must be a function of the arguments, not {chosen.show!r}.")
+    if chosen.expires is not None:
+        _microseconds(options, "expires", chosen.expires)
+    return chosen

@@ -79,6 +79,8 @@ def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
       arguments, that says for people what is about to happen.
     - `retry_policy`: as for nodes, on attempts of this call: of one that failed, and, with `on_doubt="retry"`, of one
       in doubt. `timeout`: seconds, a timedelta or a TimeoutPolicy for one attempt.
+    - `approval`: True, or an Approval with a deadline: somebody has to decide before it happens. The call leaves the
+      node with the question, and raises ApprovalRejectedError or ApprovalExpiredError where the answer is no.
     - `name`: what it is recorded by; the function's own name by default.
 
     EffectDeclarationError, here, for what could not be safe.

@@ -53,6 +53,8 @@ class Sight(NamedTuple):
     intent: Intent | None
     ended: Ended | None
     """What the row's record says, where it is not the intent."""
+    renewed: bool = False
+    """Whether a new effect stands in for one whose key must not be used again."""
 
 
 def look(call: EffectCall) -> Sight:
@@ -62,6 +64,7 @@ def look(call: EffectCall) -> Sight:
     with store.reading() as reader:
         asked = call.asked(origins(call.run, reader, call.thread_id))
         lineages = () if asked.by_user else _in_lineages(call, reader)
+        first = asked.key
         while True:
             rows = reader.effect(asked.key)
             under = [_known(call.run, reader, row) for row in rows]
@@ -70,7 +73,7 @@ def look(call: EffectCall) -> Sight:
                 break
             asked, lineages = asked._replace(key=verdict.key), ()
         if isinstance(verdict, Perform):
-            return Sight(verdict, verdict.key, rows, None, None, None)
+            return Sight(verdict, verdict.key, rows, None, None, None, verdict.key != first)
         return _about(reader, verdict, asked, rows)
 
 

@@ -6,7 +6,7 @@ intent until the receipt is on disk, what has happened is in doubt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +23,7 @@ from stepwell.errors import (
 from stepwell.graph import retry_rules
 from stepwell.ids import structural_hash
 from stepwell.runtime.deadlines import Deadline
+from stepwell.runtime.effects.approving import Approving
 from stepwell.runtime.effects.declared import KEY, RAISE, RETRY, Declared
 from stepwell.runtime.effects.doubting import Doubt, consult, doubt_about
 from stepwell.runtime.effects.knowing import Sight, key_of, look, refusal
@@ -32,12 +33,12 @@ from stepwell.runtime.journal import Entry, journal_of
 from stepwell.runtime.requests import Blocking, Body, Record, Sleep
 from stepwell.runtime.scope import Scope
 from stepwell.runtime.steps import showing
-from stepwell.runtime.steps.calling import StepScope, check_same, shown_inputs
+from stepwell.runtime.steps.calling import StepScope, check_same, children_of, shown_inputs
 from stepwell.runtime.steps.driving import drive
 from stepwell.superstep import lifecycle
 from stepwell.superstep.effects.layout import KNOWN_ELSEWHERE, LATE, LOOKED_UP, PERFORMED, Ended
 from stepwell.superstep.effects.resolution import ALLOWED
-from stepwell.superstep.effects.rules import Asked, InDoubt, Refuse, Reuse
+from stepwell.superstep.effects.rules import Asked, InDoubt, Perform, Refuse, Reuse
 from stepwell.superstep.outcome import text_of
 from stepwell.superstep.state import position_id
 from stepwell.superstep.step_body import encode_raised, error_of
@@ -56,7 +57,7 @@ def call_effect(scope: Scope, declared: Declared, args: tuple[Any, ...], kwargs:
         return drive(call.happen())
     from stepwell.runtime.steps.async_driving import drive_async
 
-    return drive_async(call.happen())
+    return children_of(call.root).until_over(drive_async(call.happen()))
 
 
 class Came(NamedTuple):
@@ -69,27 +70,35 @@ class EffectCall:
     """One call of an effect: who calls, what, and by what it is known."""
 
     def __init__(self, scope: Scope, declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        root: Call = scope.root  # type: ignore[assignment]  # the outermost scope of a node's code is its call
+        self.root: Call = scope.root  # type: ignore[assignment]  # the outermost scope of a node's code is its call
         self.scope = scope
-        self.owner = root.owner
-        self.run = root.owner.run
+        self.owner = self.root.owner
+        self.run = self.owner.run
         self.declared = declared
         if self.run.store is None:
             raise NoCheckpointerError(operation=f"effect {declared.name!r}")
         if KEY in kwargs:
             raise TypeError(f"{declared.name}() gets its {KEY} from the engine: declare key=... to choose one")
-        arguments = declared.signature.bind(*args, **kwargs).arguments
-        named = {name: value for name, value in arguments.items() if name not in declared.exclude}
-        self.args, self.kwargs = args, kwargs
         self.thread_id = self.owner.base.identity.thread_id
-        self.shown = declared.name + shown_inputs((), named)
-        self.inputs = self.run.codec.dumps(named, f"inputs of {declared.name}")
-        self.fingerprint = structural_hash("inputs", declared.name, self.run.codec.canonical(named))
-        self.user_key = self._user_key()
-        self.call_id = scope.call_id(declared.name, named)
+        arguments = declared.signature.bind(*args, **kwargs).arguments
+        self.call_with(args, kwargs, arguments)
+        self.call_id = scope.call_id(declared.name, self.named)
         self.position = position_id(self.owner.task, self.call_id)
         self.tries = 0
         """Attempts of this call."""
+        self.approval = b""
+        """The decision that allows it, encoded."""
+        self._approving = Approving(self, declared.approval) if declared.approval is not None else None
+
+    def call_with(self, args: tuple[Any, ...], kwargs: dict[str, Any], arguments: Mapping[str, Any]) -> None:
+        """Take these as what it is called with: as they are passed, and by name."""
+        declared, codec = self.declared, self.run.codec
+        self.args, self.kwargs = args, kwargs
+        self.named = {name: value for name, value in arguments.items() if name not in declared.exclude}
+        self.shown = declared.name + shown_inputs((), self.named)
+        self.inputs = codec.dumps(self.named, f"inputs of {declared.name}")
+        self.fingerprint = structural_hash("inputs", declared.name, codec.canonical(self.named))
+        self.user_key = self._user_key()
 
     def _user_key(self) -> str:
         key = self.declared.key
@@ -115,6 +124,8 @@ class EffectCall:
 
     async def happen(self) -> Any:
         """Return the receipt: what stands, or what the body returns."""
+        if self._approving is not None:
+            self._approving.take()
         showing.called(self.owner, self._step(), self.args, self.kwargs)
         self._raise_known_failure()
         while True:
@@ -125,6 +136,8 @@ class EffectCall:
             standing = Standing(self, sight.key, sight.rows, _intent_seq(self, sight))
             if isinstance(verdict, Reuse):
                 return await self._reused(sight, standing)
+            if self._approving is not None and isinstance(verdict, Perform):
+                self._approving.require(sight.key, sight.renewed)
             came = await self._doubted(sight, standing) if isinstance(verdict, InDoubt) else None
             came = came or await self._attempt(standing)
             if came is not None:

@@ -66,6 +66,7 @@ def intent_entry(standing: Standing, now: int) -> Entry:
         call.shown,
         call.planned_action(),
         dict(declared.versions),
+        call.approval,
         declared.step.code,
         attempts,
         now,

@@ -248,20 +248,26 @@ def _over(run: Run, known: Step, on_loop: bool) -> Any:
     return future
 
 
-def _started(call: Call, declared: StepCode, steps: Steps, on_loop: bool) -> Any:
-    """Start a step where its caller is: on the loop, or beside the thread."""
+def children_of(call: Call) -> Children:
+    """Return what the call has started."""
     if call.children is None:
         call.children = Children()
+    return call.children
+
+
+def _started(call: Call, declared: StepCode, steps: Steps, on_loop: bool) -> Any:
+    """Start a step where its caller is: on the loop, or beside the thread."""
+    children = children_of(call)
     if on_loop:
         from stepwell.runtime.steps.async_driving import start_on_loop
 
         task = start_on_loop(steps)
-        call.children.add_task(task)
+        children.add_task(task)
         return task
     future = (
         start_on_background_loop(steps)
         if declared.is_async
         else start_on_thread(steps, journal_of(call.owner.run).threads)
     )
-    call.children.add(future)
+    children.add(future)
     return future

@@ -45,11 +45,10 @@ class StepThreads:
         with self._lock:
             held, self._held = self._held, None
             if held is None or held.is_begun():
-                self._held = work
-        if self._held is work:
+                held, self._held = None, work
+        if held is None:
             _ticker.watch(self)
             return
-        assert held is not None
         self.submit(held)
         self.submit(work)
 

@@ -35,6 +35,8 @@ class Intent(NamedTuple):
     """The call, shortened, for people."""
     planned_action: str
     versions: dict[str, str]
+    approval: bytes
+    """The decision that allowed it, encoded; b"" where none was asked for."""
     code: str
     """Version of the function's code."""
     attempt: int
@@ -80,7 +82,7 @@ def decode_ended(body: bytes, record: str) -> Ended:
     return _decoded(Ended, _ENDED, body, record)
 
 
-_INTENT = (str, str, str, str, str, bytes, str, str, dict, str, int, int)
+_INTENT = (str, str, str, str, str, bytes, str, str, dict, bytes, str, int, int)
 _ENDED = (str, int, str, bytes, str, bytes, bool, int, int)
 
 

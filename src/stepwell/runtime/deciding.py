@@ -1,0 +1,58 @@
+"""Decisions from outside, about effects that need approval: checked before anything is recorded, and made once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from stepwell.errors import AlreadyDecidedError, ApprovalExpiredError
+from stepwell.graph.approval import ApprovalRequest, Decision
+from stepwell.graph.types import Answer
+from stepwell.runtime.loading import row_name
+from stepwell.store import Reader
+from stepwell.superstep import body as layout, lifecycle
+from stepwell.superstep.answer import Answered, id_map
+from stepwell.superstep.effects.approval import EXPIRED, decide, is_decision
+
+if TYPE_CHECKING:
+    from stepwell.runtime.run import Run
+
+
+def decides(resume: Any) -> bool:
+    """Tell whether what a thread is resumed with decides anything."""
+    given = id_map(resume)
+    if given is not None:
+        return any(is_decision(value) for value in given.values())
+    return is_decision(resume.value if isinstance(resume, Answer) else resume)
+
+
+def checked_decisions(run: Run, answers: Sequence[Answered]) -> list[Answered]:
+    """Return the answers, with the decision in place of each that answers the question of an effect."""
+    now, thread_id = run.clock.now(), run.config.thread_id or ""
+    return [
+        answer._replace(value=decide(thread_id, answer.question.interrupt_id, answer.question.value, answer.value, now))
+        if isinstance(answer.question.value, ApprovalRequest)
+        else answer
+        for answer in answers
+    ]
+
+
+def refuse_again(run: Run, reader: Reader, resume: Any) -> None:
+    """Raise what says who decided first, where this is a second decision."""
+    given, thread_id = id_map(resume), run.config.thread_id or ""
+    made = list(_decisions(run, reader, thread_id))
+    if given is None:
+        found = made[-1:] if decides(resume) else []
+    else:
+        found = [each for each in made if each[0] in given]
+    for interrupt_id, decision in found[:1]:
+        if decision.status == EXPIRED:
+            told = f"It is too late to decide about question {interrupt_id} of thread {thread_id}: it {decision}."
+            raise ApprovalExpiredError(told, thread_id=thread_id, interrupt_id=interrupt_id, expires_at=decision.at)
+        raise AlreadyDecidedError(thread_id=thread_id, interrupt_ids=[interrupt_id], open_ids=[], decision=decision)
+
+
+def _decisions(run: Run, reader: Reader, thread_id: str) -> Iterator[tuple[str, Decision]]:
+    for row in reader.records_of_kind(thread_id, lifecycle.DECISION):
+        interrupt_id, _, decision = layout.decode_answer(run.codec, row.body, row_name(row))
+        yield interrupt_id, decision
