@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         ApprovalRejectedError as ApprovalRejectedError,
         AwakeableCompletedError as AwakeableCompletedError,
         AwakeableFailedError as AwakeableFailedError,
+        CannotCompensateError as CannotCompensateError,
         CodecError as CodecError,
         CommitUnknownError as CommitUnknownError,
         CorruptRecordError as CorruptRecordError,
@@ -166,6 +167,9 @@ if TYPE_CHECKING:
     )
     from stepwell.plan.compatibility import (
         GraphChange as GraphChange,
+    )
+    from stepwell.runtime.effects.compensating import (
+        Undone as Undone,
     )
     from stepwell.runtime.effects.decorator import (
         effect as effect,

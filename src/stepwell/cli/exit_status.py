@@ -45,6 +45,7 @@ STATUS_OF: Final = {
     "non_determinism": FAILED,
     "step_failed": FAILED,
     "step_over": FAILED,
+    "cannot_compensate": FAILED,
     "effect_not_performed": FAILED,
     "effect_in_doubt": FAILED,
     "effect_forbidden": FAILED,

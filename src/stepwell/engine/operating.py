@@ -7,9 +7,12 @@ from typing import Any
 from stepwell.engine.wiring import Config, Wired
 from stepwell.graph.types import MISSING
 from stepwell.runtime.config import RunConfig
+from stepwell.runtime.effects.compensating import Undone, compensate
 from stepwell.runtime.effects.resolving import decision_of, resolve
 from stepwell.runtime.reading.journal import journal
 from stepwell.runtime.reading.journal_entry import JournalEntry
+from stepwell.runtime.run import Request, Run
+from stepwell.runtime.steps.driving import drive
 
 
 class Operating(Wired):
@@ -65,3 +68,30 @@ class Operating(Wired):
             return self.resolve_effect(config, key, receipt=receipt, retry=retry, failed=failed, by=by, reason=reason)
 
         return await self._off_loop(resolved)  # type: ignore[no-any-return]
+
+    def compensate(self, config: Config) -> tuple[Undone, ...]:
+        """Undo what the thread has done: call the compensations of its effects, the last receipt first; return what
+        became of each effect.
+
+        It is about what the lineage of `config` has done, its ancestors' part included. Each compensation is an effect
+        under a key made of its effect's: an intent before it, a receipt after it, and with that receipt, in the same
+        transaction, its effect is compensated, in every lineage. Called again, it goes on where it was. What declares
+        no compensation, and what is in doubt itself, is left as it is, and listed. No node runs, and the state of the
+        thread stays.
+
+        Raises EffectInDoubtError where nobody knows whether a compensation has happened (resolve it under its own key),
+        what a compensation raises, CannotCompensateError before any where one is not declared in this process,
+        ThreadBusyError while somebody runs the thread, NestedThreadError, UnknownCheckpointError, NoCheckpointerError.
+        """
+        return drive(compensate(self._undoing(config), blocks=True))  # type: ignore[no-any-return]
+
+    async def acompensate(self, config: Config) -> tuple[Undone, ...]:
+        """Do as `compensate`, on this event loop."""
+        from stepwell.runtime.steps.async_driving import drive_async
+
+        return await drive_async(compensate(self._undoing(config), blocks=False))  # type: ignore[no-any-return]
+
+    def _undoing(self, config: Config) -> Run:
+        store, codec, clock, ids = self._sending("compensate")
+        request = Request(None, self._addressed(config, "compensate"))
+        return Run(self.plan, codec, store, request, clock, ids, leases=self._leases)

@@ -51,6 +51,7 @@ from stepwell.errors.answers import (
     UnknownInterruptError as UnknownInterruptError,
 )
 from stepwell.errors.effects import (
+    CannotCompensateError as CannotCompensateError,
     EffectBusyError as EffectBusyError,
     EffectCompensatedError as EffectCompensatedError,
     EffectDeclarationError as EffectDeclarationError,

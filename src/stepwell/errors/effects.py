@@ -45,6 +45,12 @@ class EffectCompensatedError(JournalError, RuntimeError):
     code = "effect_compensated"
 
 
+class CannotCompensateError(JournalError, RuntimeError):
+    """Effect {name!r} (key {key}) of thread {thread_id} cannot be compensated here: {reason} Nothing was done."""
+
+    code = "cannot_compensate"
+
+
 class UnknownEffectError(JournalError, LookupError):
     """Thread {thread_id} has no effect under the key {key}. `stepwell effects` lists those there are."""
 

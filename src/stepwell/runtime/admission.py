@@ -177,7 +177,7 @@ def _compose(run: Run, reader: Reader) -> Any:
 
 def _adopts(place: Place, raw: Any) -> bool:
     """Tell whether a call goes on with the run whose process died: it stands where that run stood, and continues."""
-    if place.crashed is None or not place.newest:
+    if place.crashed is None or not place.newest or place.crashed.kind == lifecycle.COMPENSATE:
         return False
     continues = raw is None or (isinstance(raw, Command) and resumes(raw))
     here = place.loaded is None or place.loaded.row.lineage == place.crashed.lineage

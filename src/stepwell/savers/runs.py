@@ -31,7 +31,7 @@ class RunRecord:
     lineage: int
     """The lineage it began on."""
     kind: str
-    """What the call was: input | continue | answer | command | retry | replay"""
+    """What the call was: input | continue | answer | command | retry | replay | compensate"""
     status: RunStatus
     """How it ended; `running` while a live process drives it, `crashed` where that process is gone or its lease has
     run out: `invoke(None, config)` goes on with it."""

@@ -135,7 +135,7 @@ class RunRow(NamedTuple):
     """The last checkpoint the run committed, "" before the first."""
     error: str
     kind: str
-    """What the call was: input | continue | answer | command | retry | replay"""
+    """What the call was: input | continue | answer | command | retry | replay | compensate"""
     takeovers: int
     """How often another process went on with it, in all."""
     events: int

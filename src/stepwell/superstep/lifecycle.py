@@ -53,5 +53,7 @@ discarded since. The last two stand on no checkpoint (base 0): they are of the w
 SOURCES: Final = ("input", "loop", "update", "fork")
 """What made a checkpoint."""
 
-RUN_KINDS: Final = ("input", "continue", ANSWER, "command", "retry", "replay")
+COMPENSATE: Final = "compensate"
+
+RUN_KINDS: Final = ("input", "continue", ANSWER, "command", "retry", "replay", COMPENSATE)
 """What call made a run. An edit and a fork are no runs."""

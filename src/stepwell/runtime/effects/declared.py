@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from stepwell.errors import EffectDeclarationError, InvalidGraphError
 from stepwell.graph.approval import Approval
@@ -18,6 +18,9 @@ from stepwell.runtime.steps.calling import StepCode
 from stepwell.runtime.steps.task import declare as declare_step
 from stepwell.superstep.effects.keys import POSITION, SCOPES, THREAD
 from stepwell.superstep.effects.rules import ON_FORK, REUSE
+
+if TYPE_CHECKING:
+    from stepwell.runtime.effects.compensation import Compensation
 
 KEY = "idempotency_key"
 """The parameter by which a function takes the key."""
@@ -30,7 +33,7 @@ FailsOn = type[Exception] | tuple[type[Exception], ...] | Callable[[BaseExceptio
 
 OPTIONS = (
     "name", "fails_on", "on_doubt", "key", "scope", "on_fork", "valid_for", "exclude", "versions", "retry_policy",
-    "timeout", "planned_action", "approval",
+    "timeout", "planned_action", "approval", "compensate",
 )  # fmt: skip
 
 
@@ -53,6 +56,8 @@ class Declared:
     versions: Mapping[str, str]
     planned_action: str | Callable[..., str] | None
     approval: Approval | None
+    compensate: Compensation | None = None
+    """What undoes it."""
 
     @property
     def name(self) -> str:
@@ -99,6 +104,7 @@ def declare(source: Callable[..., Any], given: Mapping[str, Any]) -> Declared:
         versions=_versions(options),
         planned_action=_planned_action(options),
         approval=_approval(options),
+        compensate=_compensate(options, {each.name for each in left}),
     )
 
 
@@ -254,3 +260,13 @@ def _approval(options: _Options) -> Approval | None:
     if chosen.expires is not None:
         _microseconds(options, "expires", chosen.expires)
     return chosen
+
+
+def _compensate(options: _Options, parameters: set[str]) -> Compensation | None:
+    if options.get("compensate") is None:
+        return None
+    from stepwell.runtime.effects.compensation import declare_compensation
+
+    return declare_compensation(
+        options.get("compensate"), options.refuse, declare, parameters, set(options.get("exclude", ()))
+    )

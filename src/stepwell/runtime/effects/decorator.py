@@ -81,6 +81,9 @@ def effect(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
       in doubt. `timeout`: seconds, a timedelta or a TimeoutPolicy for one attempt.
     - `approval`: True, or an Approval with a deadline: somebody has to decide before it happens. The call leaves the
       node with the question, and raises ApprovalRejectedError or ApprovalExpiredError where the answer is no.
+    - `compensate`: a function that undoes it: `graph.compensate(config)` calls it with the receipt and, by their names,
+      with what it takes of the arguments and the `idempotency_key` of the undoing. It is an effect itself; without that
+      parameter, a doubt about it is an operator's to resolve.
     - `name`: what it is recorded by; the function's own name by default.
 
     EffectDeclarationError, here, for what could not be safe.

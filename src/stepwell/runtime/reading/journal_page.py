@@ -50,10 +50,11 @@ class Page:
 
     def _gather(self, reader: Reader, record: RecordRow) -> None:
         said = self.said[record.seq] = said_by(record)
-        if isinstance(said, Intent):
-            self.effects[record.seq] = row_of(reader, said.key, record.thread_id)
-            return
         ended = said.ended if isinstance(said, Resolved) else said
+        if isinstance(ended, Intent) or not record.task_id:
+            self.effects[record.seq] = row_of(reader, ended.key, record.thread_id)
+        if isinstance(ended, Intent):
+            return
         if ended.intent_seq:
             intent = reader.record(record.thread_id, ended.intent_seq)
             self.intents[record.seq] = decode_intent(intent.body, row_name(intent))
@@ -73,9 +74,10 @@ class Page:
 
     def placed(self, record: RecordRow) -> dict[str, Any]:
         """Return where a record stands, as fields of its entry."""
-        base = self.bases.get(record.base_seq)
+        base, row = self.bases.get(record.base_seq), self.effects.get(record.seq)
+        node = row.node if row is not None else ""
         return {
-            "node": self._node(base, record.task_id) if base is not None else "",
+            "node": self._node(base, record.task_id) if base is not None and record.task_id else node,
             "task_id": record.task_id,
             "lineage": record.lineage,
             "run_id": record.run_id,
