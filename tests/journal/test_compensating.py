@@ -514,3 +514,34 @@ def test_a_global_effect_is_undone_once_whichever_thread_asks(memory_saver: InMe
     assert len(undone.asked) == 1
     with pytest.raises(EffectCompensatedError):
         graph.invoke({"log": []}, {"configurable": {"thread_id": "v"}})
+
+
+def test_a_copy_of_a_thread_undoes_nothing_that_the_thread_has_undone(memory_saver: InMemorySaver) -> None:
+    shop = Shop(memory_saver)
+    shop.run()
+    memory_saver.copy_thread("t", "u")
+    copy = {"configurable": {"thread_id": "u"}}
+    shop.undone.refusals = []
+    assert len(shop.graph.compensate(CONFIG)) == 4
+    assert [each.status for each in shop.graph.compensate(copy)] == ["no compensation"]
+    assert shop.undone_in_order == ALL
+
+
+def test_a_copy_undoes_what_the_thread_has_not_and_for_both(memory_saver: InMemorySaver) -> None:
+    shop = Shop(memory_saver)
+    shop.run()
+    memory_saver.copy_thread("t", "u")
+    assert len(shop.graph.compensate({"configurable": {"thread_id": "u"}})) == 4
+    assert [each.status for each in shop.graph.compensate(CONFIG)] == ["no compensation"]
+    assert shop.undone_in_order == ALL
+    assert list(memory_saver.store.verify()) == []
+
+
+def test_what_came_along_from_another_thread_is_that_ones_to_undo(memory_saver: InMemorySaver) -> None:
+    shop = Shop(memory_saver)
+    shop.run()
+    at_second = next(s.config for s in shop.graph.get_state_history(CONFIG) if s.next == ("second",))
+    forked = shop.graph.fork(at_second, thread_id="u")
+    made = shop.graph.compensate({"configurable": {"thread_id": forked["configurable"]["thread_id"]}})
+    assert {(each.name, each.status) for each in made} == {("charge", "elsewhere"), ("book", "elsewhere")}
+    assert shop.undone_in_order == []

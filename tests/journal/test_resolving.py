@@ -84,6 +84,7 @@ def test_what_has_not_happened_is_performed_under_the_same_key(world: World) -> 
 
 
 def test_one_more_attempt_is_one(world: World) -> None:
+    """INV-7: nothing is repeated without being allowed to."""
     key = world.begin()
     entry = world.graph.resolve_effect(CONFIG, key, retry=True, by="ann")
     assert (entry.status, entry.decision, entry.error_state) == ("in doubt", "retry", "ValueError('lost')")

@@ -23,7 +23,7 @@ from stepwell.runtime.scope import Scope, current
 from stepwell.store import EffectChange, seal_effect
 from stepwell.superstep import lifecycle
 from stepwell.superstep.effects import rules
-from stepwell.superstep.effects.keys import Origins, compensation_key
+from stepwell.superstep.effects.keys import compensation_key
 from stepwell.superstep.effects.rules import Asked
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.journal import Entry
     from stepwell.runtime.run import Run
     from stepwell.store import RecordRow
+    from stepwell.superstep.origin import Origin
 
 COMPENSATED: Literal["compensated"] = "compensated"
 
@@ -133,7 +134,7 @@ class UndoCall(EffectCall):
         self.position = done.row.key
         self.tries = 0
 
-    def asked(self, copied_from: Origins) -> Asked:
+    def asked(self, found: Sequence[Origin]) -> Asked:
         return Asked(compensation_key(self.row.key), self.fingerprint, self.thread_id, by_user=True)
 
     async def _write(self, entry: Entry) -> bool:
