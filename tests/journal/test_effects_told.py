@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from stepwell import (
+    Approve,
+    Command,
     EffectInDoubtError,
     EffectNotPerformed,
     InMemorySaver,
@@ -46,6 +48,17 @@ def test_an_effect_is_told_with_all_that_is_known_of_it(memory_saver: InMemorySa
     assert (entry.node, entry.lineage, entry.run_id, entry.key) == ("n", 0, "r1", outside.keys[0])
     assert entry.fingerprint
     assert entry.started_at <= entry.finished_at <= entry.recorded_at
+
+
+def test_an_effect_that_was_approved_is_told_with_who_did(memory_saver: InMemorySaver) -> None:
+    charge = charging(Outside(), approval=True)
+    graph = one(lambda state: {"log": [charge(5)]}, memory_saver)
+    graph.invoke({"log": []}, CONFIG)
+    assert list(graph.get_journal(CONFIG)) == []
+    graph.invoke(Command(resume=Approve(by="ann", note="fine")), CONFIG)
+    (entry,) = graph.get_journal(CONFIG)
+    assert (entry.status, entry.approval_status) == ("done", "approved")
+    assert (entry.approval.by, entry.approval.note) == ("ann", "fine")
 
 
 def test_each_attempt_has_one_entry_whatever_it_came_to(memory_saver: InMemorySaver) -> None:

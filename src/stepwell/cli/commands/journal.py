@@ -54,6 +54,7 @@ def facts_of(entry: JournalEntry) -> dict[str, Any]:
         "inputs": as_json(entry.inputs),
         "versions": dict(entry.versions),
         "approval_status": entry.approval_status,
+        "approval": as_json(entry.approval),
         "receipt": as_json(entry.receipt),
         "retry_count": entry.retry_count,
         "error_state": entry.error_state,

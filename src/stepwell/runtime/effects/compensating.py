@@ -133,6 +133,8 @@ class UndoCall(EffectCall):
         self.call_id = f"{done.row.call_id}/compensation"
         self.position = done.row.key
         self.tries = 0
+        self.approval = b""
+        self._approving = None
 
     def asked(self, found: Sequence[Origin]) -> Asked:
         return Asked(compensation_key(self.row.key), self.fingerprint, self.thread_id, by_user=True)

@@ -30,7 +30,7 @@ class JournalEntry:
     versions: Mapping[str, str]
     """The versions that made the call: of its code and, where declared, of prompt and tool."""
     approval_status: str | None
-    """How its approval stands; None where none was asked for."""
+    """approved; None where nobody was asked. What was rejected, or not decided in time, was never attempted."""
     receipt: Any
     """What it returned, where it is done."""
     retry_count: int
@@ -60,6 +60,8 @@ class JournalEntry:
     recorded_at: datetime
     digest: str
     """Hex digest of the stored row, which names the checkpoint's."""
+    approval: Any = None
+    """The decision that allowed it: who, when, and what was said to it."""
     decision: Literal["receipt", "failed", "retry"] | None = None
     """What was decided, where this is a decision."""
     decided_by: str | None = None

@@ -17,6 +17,7 @@ from stepwell.runtime.loading import row_name
 from stepwell.runtime.reading.journal_entry import JournalEntry
 from stepwell.store import CheckpointRow, EffectRow, Reader, RecordRow, ThreadRow
 from stepwell.superstep import body as layout, lifecycle
+from stepwell.superstep.effects.approval import APPROVED
 from stepwell.superstep.effects.layout import Ended, Intent, decode_ended, decode_intent
 from stepwell.superstep.effects.resolution import Resolved, decode_resolved
 from stepwell.superstep.step_body import decode_step
@@ -229,7 +230,8 @@ def _called(codec: Codec, intent: Intent) -> dict[str, Any]:
         "planned_action": intent.planned_action,
         "inputs": codec.loads(intent.inputs, f"inputs of {intent.name}"),
         "versions": {**({"code": intent.code} if intent.code else {}), **intent.versions},
-        "approval_status": None,
+        "approval_status": APPROVED if intent.approval else None,
+        "approval": codec.loads(intent.approval, f"approval of {intent.name}") if intent.approval else None,
         "key": intent.key,
         "fingerprint": intent.fingerprint,
         "started_at": time_of(intent.at),
