@@ -23,6 +23,7 @@ def test_what_is_in_doubt_is_listed_over_all_threads(doubted: str, call: Call, a
         ("u", "buy", "charge", "in doubt", 1),
     ]
     assert answer("effects", "t")["effects"] == both[:1]
+    assert call("effects", "nope", status=3).stderr.startswith("error[unknown_thread]: ")
     header, line = call("effects", "u").stdout.splitlines()
     assert header.split() == ["key", "thread", "node", "name", "status", "attempts", "started"]
     assert line.split()[1:7] == ["u", "buy", "charge", "in", "doubt", "1"]

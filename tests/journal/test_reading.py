@@ -2,10 +2,12 @@
 
 import asyncio
 import operator
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -30,6 +32,8 @@ from stepwell import (
     interrupt,
     task,
 )
+from stepwell.stores.sqlite.sql import query
+from stepwell.superstep import lifecycle
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 
@@ -318,3 +322,11 @@ def test_a_copy_of_a_thread_has_its_journal(memory_saver: InMemorySaver) -> None
         return entry.seq, entry.planned_action, entry.receipt, entry.node, entry.recorded_at
 
     assert list(map(facts, graph.get_journal(copied))) == list(map(facts, graph.get_journal(CONFIG)))
+
+
+def test_the_database_lists_what_the_journal_tells() -> None:
+    schema = (files("stepwell.stores.sqlite.migrations") / "0001_threads.sql").read_text()
+    (index,) = re.findall(r"create index records_of_journal [^;]*;", schema)
+    for text in (query("journal"), index):
+        (listed,) = re.findall(r"kind in \(([^)]*)\)", text)
+        assert set(re.findall(r"'(\w+)'", listed)) == {lifecycle.STEP, *lifecycle.EFFECT_KINDS}

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from stepwell.cli.completing import thread_ids
-from stepwell.cli.database import opened
+from stepwell.cli.database import opened, thread_row
 from stepwell.cli.listing import page_options, say_more, write_page
 from stepwell.cli.screen import moment, short_moment, write_table
 from stepwell.cli.settings import Settings, global_options
@@ -28,6 +28,9 @@ def effects(settings: Settings, thread_id: str | None, in_doubt: bool, limit: in
     """
     with opened(settings) as saver:
         found, last = list_effects(saver.store, thread_id, in_doubt, limit, _place(after))
+        if thread_id is not None and not found:
+            with saver.store.reading() as reader:
+                thread_row(reader, thread_id)
     more = None if last is None else ":".join(map(str, last))
     if settings.json:
         write_page("effects", map(_facts, found), more)

@@ -47,6 +47,7 @@ class UndoingRun:
                 head = self._head(reader)
                 if head is None:
                     return ()
+                self._check_free(reader)
                 found = select(reader, head)
                 if all(done.compensation is None for done in found):
                     return found
@@ -80,6 +81,14 @@ class UndoingRun:
                 raise
             error.add_note(f"The end of the run could not be recorded: {second}")
         points.reach(points.ENDED)
+
+    def _check_free(self, reader: Reader) -> None:
+        """Refuse to look at what somebody is doing: it would be told as in doubt."""
+        thread = reader.thread(self.run.config.thread_id or "")
+        assert self.run.store is not None
+        if thread is not None and thread.run_id and self.run.store.is_held(thread):
+            facts = {"thread_id": thread.thread_id, "holder": thread.holder, "run_id": thread.run_id}
+            raise ThreadBusyError(expires_in=LEASE_SECONDS, **facts)
 
     def _head(self, reader: Reader) -> CheckpointRow | None:
         """Return the newest checkpoint of the lineage that the config names."""
