@@ -45,6 +45,7 @@ class Entry:
         "arrival",
         "commit",
         "drafts",
+        "effect",
         "error",
         "flush",
         "future",
@@ -76,6 +77,8 @@ class Entry:
         """Whether it tells of a call that was given up: nobody waits for it, and it is written with the next entry."""
         self.commit: Commit | None = None
         """What it was written with."""
+        self.effect = b""
+        """Digest of the effect's row that is written with it, if one is."""
         self.future: Future[None] | None = None
         """The write to wait for, where one is to be waited for."""
         self.error: BaseException | None = None

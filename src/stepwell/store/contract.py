@@ -111,9 +111,9 @@ class Commit:
     """As in `Claim`."""
     consumed: Sequence[Consumed] = ()
     """The messages whose records this write brings: in the inbox they are done with from here on."""
-    refused: tuple[str, ...] = ()
-    """Filled in by the store: keys of effects whose rows were not as seen any more, since another thread shares them.
-    Their changes were left out; all else has landed."""
+    refused: tuple[bytes, ...] = ()
+    """Filled in by the store: digests of the effect rows that were left out, since what is under their keys is not as
+    seen any more. All else has landed, other rows under the same keys included."""
     items: Sequence[ItemWrite] = ()
     """What the outcomes that this write consumes wrote to the item store, in merge order."""
 

@@ -74,9 +74,11 @@ def intent_entry(standing: Standing, now: int) -> Entry:
 
     def note(owner: TaskRun, records: Sequence[RecordRow]) -> None:
         standing.intent_seq = records[0].seq
-        _change(standing, rules.INTENT, records[0].seq, attempts, started_at, 0, b"")
+        entry.effect = _change(standing, rules.INTENT, records[0].seq, attempts, started_at, 0, b"")
 
-    return Entry(call.scope, call.call_id, [Draft(lifecycle.INTENT, encode_intent(intent))], flush=True, noted=note)
+    drafts = [Draft(lifecycle.INTENT, encode_intent(intent))]
+    entry = Entry(call.scope, call.call_id, drafts, flush=True, noted=note)
+    return entry
 
 
 _STATUSES = {
@@ -98,17 +100,19 @@ def ended_entry(standing: Standing, kind: str, ended: Ended, failed: Step | None
         drafts.append(Draft(lifecycle.STEP, encode_step(failed)))
 
     def note(owner: TaskRun, records: Sequence[RecordRow]) -> None:
-        _change(standing, _STATUSES[kind], records[0].seq, ended.attempts, started_at, finished_at, kept)
+        seq = records[0].seq
+        entry.effect = _change(standing, _STATUSES[kind], seq, ended.attempts, started_at, finished_at, kept)
         if failed is not None:
             owner.base.stepped(owner.task.id, failed)
 
-    return Entry(call.scope, call.call_id, drafts, flush=True, noted=note)
+    entry = Entry(call.scope, call.call_id, drafts, flush=True, noted=note)
+    return entry
 
 
 def _change(
     standing: Standing, status: str, seq: int, attempts: int, started_at: int, finished_at: int, body: bytes
-) -> None:
-    """Have the row written with what has just been staged. The ledger's lock is held."""
+) -> bytes:
+    """Have the row written with what has just been staged; return its digest. The ledger's lock is held."""
     call, ledger = standing.call, standing.call.run.ledger
     base, task, mine = call.owner.base, call.owner.task, standing.mine
     row = EffectRow(
@@ -135,8 +139,10 @@ def _change(
     sealed = seal_effect(row)
     ledger.staged_effects = (*ledger.staged_effects, EffectChange(sealed, standing.seen()))
     standing.took(sealed)
+    return sealed.digest
 
 
 def was_refused(entry: Entry) -> bool:
-    """Tell whether another thread that shares the key was faster: the row is as that one wrote it."""
-    return entry.commit is not None and bool(entry.commit.refused)
+    """Tell whether another caller who shares the key was faster: the row is as that one wrote it. What was written in
+    the same commit for other calls has nothing to do with it."""
+    return entry.commit is not None and entry.effect in entry.commit.refused

@@ -16,14 +16,14 @@ from stepwell.stores.sqlite.sql import query
 Execute = Callable[..., Any]
 
 
-def put_effects(execute: Execute, counts: Counts, thread_id: str, changes: Sequence[EffectChange]) -> tuple[str, ...]:
-    """Write the rows whose keys are as seen; return the keys of the others."""
+def put_effects(execute: Execute, counts: Counts, thread_id: str, changes: Sequence[EffectChange]) -> tuple[bytes, ...]:
+    """Write the rows whose keys are as seen; return the digests of the others."""
     refused = []
     for row, seen in changes:
         if row.thread_id != thread_id:
             raise ValueError(f"a write to thread {thread_id!r} holds an effect of thread {row.thread_id!r}")
         if seen is not None and not _is_as_seen(execute, counts, row.key, seen):
-            refused.append(row.key)
+            refused.append(row.digest)
             continue
         counts.statements += 1
         counts.bytes += len(row.body)

@@ -141,7 +141,7 @@ class TestSharedKeys:
         fast, slow = saying(first, scope=scope), saying(second, scope=scope)
         store.commit(fast)
         store.queue(slow).result()
-        assert (fast.refused, slow.refused) == ((), ("key-1",))
+        assert (fast.refused, slow.refused) == ((), (slow.rows.effects[0].row.digest,))
         assert rows(store) == [fast.rows.effects[0].row]
         second.commit()  # its head has moved on: it goes on
         assert list(store.verify()) == []
@@ -153,8 +153,17 @@ class TestSharedKeys:
         store.commit(saying(second, seen=(seen.digest,), scope="global"))
         late = saying(first, seen=(seen.digest,), scope="global", status="done")
         store.commit(late)
-        assert late.refused == ("key-1",)
+        assert late.refused == (late.rows.effects[0].row.digest,)
         assert [row.thread_id for row in rows(store)] == ["thread-2"]
+
+    def test_of_two_rows_for_one_key_in_one_commit_the_second_alone_is_refused(self, store: Store) -> None:
+        drive = started(store)
+        commit = saying(drive)
+        mine, again, other = (effect(drive, key, call_id=f"/charge/{n}") for n, key in enumerate(("k", "k", "other")))
+        commit.rows = commit.rows._replace(effects=[EffectChange(row, ()) for row in (mine, again, other)])
+        store.commit(commit)
+        assert commit.refused == (again.digest,)
+        assert (rows(store, "k"), rows(store, "other")) == ([mine], [other])
 
     def test_threads_that_share_a_key_have_a_row_each(self, store: Store) -> None:
         first, second = started(store), started(store, "thread-2", run_id="run-2")
