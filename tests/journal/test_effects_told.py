@@ -5,16 +5,19 @@ from typing import Any
 import pytest
 
 from stepwell import (
+    ApprovalRejectedError,
     Approve,
     Command,
     EffectInDoubtError,
     EffectNotPerformed,
     InMemorySaver,
+    Reject,
     RetryPolicy,
     SqliteSaver,
     effect,
     interrupt,
     points,
+    wait_for,
 )
 from stepwell.testing import SimulatedCrash
 from tests.effects.acting import Outside, one
@@ -56,9 +59,35 @@ def test_an_effect_that_was_approved_is_told_with_who_did(memory_saver: InMemory
     graph.invoke({"log": []}, CONFIG)
     assert list(graph.get_journal(CONFIG)) == []
     graph.invoke(Command(resume=Approve(by="ann", note="fine")), CONFIG)
+    done, approved = graph.get_journal(CONFIG)
+    assert (done.kind, done.status, done.approval_status) == ("effect", "done", "approved")
+    assert (done.approval.by, done.approval.note) == ("ann", "fine")
+    assert (approved.kind, approved.status, approved.decided_by) == ("approval", "approved", "ann")
+    assert (approved.reason, approved.approval) == ("fine", done.approval)
+    assert (approved.name, approved.node, approved.inputs) == ("charge", "n", {"amount": 5})
+    assert (approved.key, approved.step_id) == (done.key, done.step_id)
+
+
+def test_what_was_rejected_is_told_though_nothing_was_attempted(memory_saver: InMemorySaver) -> None:
+    charge = charging(Outside(), approval=True)
+    graph = one(lambda state: {"log": [charge(5)]}, memory_saver)
+    graph.invoke({"log": []}, CONFIG)
+    with pytest.raises(ApprovalRejectedError):
+        graph.invoke(Command(resume=Reject(by="bob", reason="too much")), CONFIG)
     (entry,) = graph.get_journal(CONFIG)
-    assert (entry.status, entry.approval_status) == ("done", "approved")
-    assert (entry.approval.by, entry.approval.note) == ("ann", "fine")
+    assert (entry.kind, entry.status, entry.approval_status) == ("approval", "rejected", "rejected")
+    assert (entry.name, entry.decided_by, entry.reason) == ("charge", "bob", "too much")
+
+
+def test_what_a_wait_got_is_told(memory_saver: InMemorySaver) -> None:
+    graph = one(lambda state: {"log": [wait_for("door")]}, memory_saver)
+    graph.invoke({"log": []}, CONFIG)
+    assert list(graph.get_journal(CONFIG)) == []
+    graph.signal(CONFIG, "door", {"open": True})
+    graph.invoke(None, CONFIG)
+    (entry,) = graph.get_journal(CONFIG)
+    assert (entry.kind, entry.name, entry.status, entry.receipt) == ("wait", "door", "came", {"open": True})
+    assert (entry.node, entry.decided_by) == ("n", None)
 
 
 def test_each_attempt_has_one_entry_whatever_it_came_to(memory_saver: InMemorySaver) -> None:

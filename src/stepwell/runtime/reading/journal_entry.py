@@ -10,19 +10,19 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """One attempt of a step or an effect, and how it ended; or what somebody decided about an effect.
+    """One attempt of a step or an effect, and how it ended; what somebody decided about an effect; what a wait got.
 
     A call that went well at once has one entry. Entries are never changed: what comes later is another entry.
     """
 
-    kind: Literal["step", "effect"]
+    kind: Literal["step", "effect", "approval", "wait"]
     name: str
-    """The name of the step or effect."""
+    """The name of the step or effect; what was awaited."""
     step_id: str
     """The id of the call within its node: the same each time the node runs."""
     status: str
     """done | failed; of a step also attempt (it failed, and another attempt is due); of an effect also running and
-    in doubt: its end is not known."""
+    in doubt: its end is not known. Of an approval approved | rejected | expired; of a wait came | late."""
     planned_action: str
     """What was to be done, for people."""
     inputs: Any
@@ -30,7 +30,7 @@ class JournalEntry:
     versions: Mapping[str, str]
     """The versions that made the call: of its code and, where declared, of prompt and tool."""
     approval_status: str | None
-    """approved; None where nobody was asked. What was rejected, or not decided in time, was never attempted."""
+    """approved; of an approval also rejected | expired: then the effect was not attempted. None: nobody was asked."""
     receipt: Any
     """What it returned, where it is done."""
     retry_count: int
@@ -61,9 +61,9 @@ class JournalEntry:
     digest: str
     """Hex digest of the stored row, which names the checkpoint's."""
     approval: Any = None
-    """The decision that allowed it: who, when, and what was said to it."""
+    """That decision: who, when, what was said to it, and arguments that were changed."""
     decision: Literal["receipt", "failed", "retry"] | None = None
-    """What was decided, where this is a decision."""
+    """What was decided about a doubt, where this is that."""
     decided_by: str | None = None
     """Who decided."""
     reason: str | None = None

@@ -14,6 +14,7 @@ from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError
 from stepwell.ids import TaskIds
 from stepwell.runtime.loading import row_name
+from stepwell.runtime.reading.journal_answers import approval_entry, wait_entry
 from stepwell.runtime.reading.journal_entry import JournalEntry
 from stepwell.store import CheckpointRow, EffectRow, Reader, RecordRow, ThreadRow
 from stepwell.superstep import body as layout, lifecycle
@@ -44,10 +45,15 @@ class Page:
         """Record → the intent it belongs to, where this thread has it."""
         self.effects: dict[int, EffectRow | None] = {}
         """Record → how its effect stands now, where the record does not tell its name or its end."""
+        self.asked: dict[int, list[RecordRow]] = {}
+        """Decision → the questions of its task."""
+        self._questions_on: dict[int, list[RecordRow]] = {}
         for record in records:
             self._check_base(record)
             if record.kind in lifecycle.EFFECT_KINDS:
                 self._gather(reader, record)
+            elif record.kind == lifecycle.DECISION:
+                self.asked[record.seq] = self._questions(reader, record)
 
     def _gather(self, reader: Reader, record: RecordRow) -> None:
         said = self.said[record.seq] = said_by(record)
@@ -61,6 +67,13 @@ class Page:
             self.intents[record.seq] = decode_intent(intent.body, row_name(intent))
         elif isinstance(said, Ended):
             self.effects[record.seq] = row_of(reader, said.key, record.thread_id)
+
+    def _questions(self, reader: Reader, decision: RecordRow) -> list[RecordRow]:
+        base_seq = decision.base_seq
+        if base_seq not in self._questions_on:
+            found = reader.records(decision.thread_id, base_seq)
+            self._questions_on[base_seq] = [record for record in found if record.kind in lifecycle.PAUSES]
+        return [record for record in self._questions_on[base_seq] if record.task_id == decision.task_id]
 
     def _check_base(self, record: RecordRow) -> None:
         base = self.bases.get(record.base_seq)
@@ -264,4 +277,6 @@ _KINDS: dict[str, Callable[[Codec, RecordRow, Page], JournalEntry]] = {
     lifecycle.EFFECT_FAILED: _ended,
     lifecycle.DOUBT: _ended,
     lifecycle.RESOLVED: _resolved,
+    lifecycle.DECISION: approval_entry,
+    lifecycle.ARRIVED: wait_entry,
 }

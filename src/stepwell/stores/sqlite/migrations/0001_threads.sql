@@ -126,7 +126,7 @@ create table records (
 create unique index records_of_base on records (thread_id, base_seq, ordinal);
 
 create index records_of_journal on records (thread_id, seq)
-where kind in ('step', 'intent', 'receipt', 'effect_failed', 'doubt', 'resolved');
+where kind in ('step', 'intent', 'receipt', 'effect_failed', 'doubt', 'resolved', 'decision', 'arrived');
 
 create table effects (
   key         text    not null,

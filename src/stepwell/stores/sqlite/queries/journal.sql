@@ -4,7 +4,7 @@
 select thread_id, namespace, lineage, seq, base_seq, base_digest, ordinal, kind, task_id, run_id, created_at, body, digest
 from records
 where thread_id = :thread_id
-  and kind in ('step', 'intent', 'receipt', 'effect_failed', 'doubt', 'resolved')
+  and kind in ('step', 'intent', 'receipt', 'effect_failed', 'doubt', 'resolved', 'decision', 'arrived')
   and seq < coalesce(:before_seq, 9223372036854775807)
   and (:base_seq is null or base_seq = :base_seq)
   and (:line is null or exists (
