@@ -1,23 +1,19 @@
 """`@task`: calls inside a node that are recorded when they are over and not made again."""
 
 import asyncio
-import operator
 import threading
-from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Any, TypedDict
+from typing import Any
 
 import pytest
 
 from stepwell import (
-    START,
     Command,
     InMemorySaver,
     NodeTimeoutError,
     NonDeterminismError,
     RetryPolicy,
     SqliteSaver,
-    StateGraph,
     StepError,
     StepOverError,
     StoreError,
@@ -29,37 +25,7 @@ from stepwell import (
 from stepwell.testing import SimulatedCrash, crash_at
 from tests.runtime.deaths import Saver, failing_at
 from tests.runtime.graphs import Call
-
-CONFIG = {"configurable": {"thread_id": "t"}}
-
-
-class Log(TypedDict):
-    log: Annotated[list[Any], operator.add]
-
-
-def one_node(node: Callable[..., Any], saver: Any, **options: Any) -> Any:
-    builder = StateGraph(Log)
-    builder.add_node("node", node, **options)
-    builder.add_edge(START, "node")
-    return builder.compile(checkpointer=saver)
-
-
-class Counted:
-    """Steps that note each time they are called."""
-
-    def __init__(self) -> None:
-        self.calls: list[Any] = []
-        self.double = task(self._double, name="double")
-        self.adouble = task(self._adouble, name="adouble")
-
-    def _double(self, value: int) -> int:
-        self.calls.append(value)
-        return value * 2
-
-    async def _adouble(self, value: int) -> int:
-        self.calls.append(value)
-        await asyncio.sleep(0)
-        return value * 2
+from tests.steps.nodes import CONFIG, Counted, Log, one_node
 
 
 def sync_node(steps: Counted, pause: bool) -> Any:

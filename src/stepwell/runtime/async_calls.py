@@ -51,6 +51,8 @@ def follow(started: Started) -> Generator[Any, Any, Any]:
             try:
                 value = yield waiting
             except GeneratorExit:
+                if call is not None and call.children is not None:
+                    call.children.cancel()
                 run(coroutine.close)
                 raise
             except BaseException as error:

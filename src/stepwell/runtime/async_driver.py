@@ -265,10 +265,14 @@ def on_pool(function: Callable[[], Any]) -> asyncio.Future[Any]:
     future: asyncio.Future[Any] = loop.create_future()
 
     def work() -> None:
+        value: Any = None
+        error: BaseException | None = None
         try:
-            value, error = function(), None
+            value = function()
+        except StopIteration as raised:  # no future may raise it: as in a coroutine, it becomes another error
+            error = RuntimeError(f"raised {raised!r}")
         except BaseException as raised:
-            value, error = None, raised
+            error = raised
         try:
             loop.call_soon_threadsafe(_resolve, future, value, error)
         except RuntimeError:  # the loop is closed: nobody waits any more

@@ -6,7 +6,6 @@ again. It awaits nothing and writes nothing: `execute` does both.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Awaitable, Coroutine, Mapping
 from contextvars import Context
 from types import CoroutineType
@@ -46,7 +45,6 @@ from stepwell.superstep.waiting import forget_late
 if TYPE_CHECKING:
     from stepwell.items import TaskItems
     from stepwell.runtime.run import Run
-    from stepwell.runtime.steps.children import Children
     from stepwell.superstep.items import ItemWrite
 
 _NOTHING: dict[str, Any] = {}
@@ -67,10 +65,6 @@ class Call(Scope):
     """One call of user code, ready to run on whatever thread or loop the driver chooses, and its surroundings there."""
 
     owner: TaskRun
-    children: Children | None = None
-    """The steps it has started, where it has."""
-    journalled = False
-    """Whether anything was ever recorded from inside it."""
 
     def __init__(
         self, owner: TaskRun, prefix: str, callee: Callee, arg: Any, kwargs: dict[str, Any], deadline: Deadline | None
@@ -95,15 +89,19 @@ class Call(Scope):
 
     @property
     def is_over(self) -> bool:
-        return self.over or self.owner.call is not self
+        return self.over or self.owner.dropped or self.owner.call is not self
 
     def run(self) -> Any:
         """Call a sync callee on this thread, in its own context, and wait for the steps it has started."""
         try:
-            return self.context().run(self._enter)
-        finally:
+            value = self.context().run(self._enter)
+        except BaseException as error:
             if self.children is not None:
-                self.children.wait(sys.exc_info()[1])
+                self.children.wait(error)
+            raise
+        if self.children is not None:
+            self.children.wait(None)
+        return value
 
     def _enter(self) -> Any:
         self.enter()
@@ -305,8 +303,8 @@ class TaskRun:
         """Take what the call returned."""
         call, self.call = self.call, None
         assert call is not None
-        if call.journalled:
-            journal_of(self.run).barrier()
+        if call.journalled and (broken := journal_of(self.run).barrier(call)) is not None:
+            return self._failed(broken)
         wrote = () if call.items is None else call.items.taken()
         if call.questions:
             return paused(call.asked(), self.kept)
@@ -330,8 +328,8 @@ class TaskRun:
     def fail(self, error: BaseException) -> Outcome | Again:
         """Take what the call raised. An exception that is no `Exception` and no pause is not taken: it ends the run."""
         call, self.call = self.call, None
-        if call is not None and call.journalled:
-            journal_of(self.run).barrier()
+        if call is not None and call.journalled and (broken := journal_of(self.run).barrier(call)) is not None:
+            return self._failed(broken)
         if stops := stops_of(call.asked() if call is not None else (), error):
             return paused(stops, self.kept)
         if is_cancelled_error(error):

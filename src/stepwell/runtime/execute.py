@@ -282,5 +282,6 @@ class Flight:
                 if not isinstance(verdict, Again):
                     settle(self.run, self.base, call.owner, verdict)
         for call in self._flying:
+            call.over = True
             self.run.port.abandon(call)
         self._flying.clear()

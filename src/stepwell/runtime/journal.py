@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.effects.working import Work
     from stepwell.runtime.run import Run
     from stepwell.runtime.scope import Scope
+    from stepwell.runtime.steps.turns import Turns
     from stepwell.store import Commit, RecordRow
     from stepwell.superstep.origin import Origin
 
@@ -105,7 +106,9 @@ class Journal:
         """Key → the effect that is being performed."""
         self.origins: Sequence[Origin] | None = None
         """Where the thread was copied or forked from, once somebody asked."""
-        self._turns: set[asyncio.AbstractEventLoop] = set()
+        self._loops: set[asyncio.AbstractEventLoop] = set()
+        self.turns: Turns | None = None
+        """How many steps are at work, where that is limited."""
 
     # -- the node's side ---------------------------------------------------------------------------------------------
 
@@ -155,21 +158,27 @@ class Journal:
                 late = [self._late.popleft() for _ in range(len(self._late))]
                 taken += late
                 written += [entry for entry in late if self._take(entry)]
-            future = self._post(written) if written else None
-        for entry in taken:
-            entry.taken = True
-            if future is not None and entry.error is None and not self._lags(entry):
-                entry.future = future
-        _tell(taken, future)
+            future: Future[None] | None = None
+            try:
+                future = self._post(written) if written else None
+            except BaseException as error:  # it struck whoever leads; of those it took along nobody knows more
+                for entry in written:
+                    entry.error = entry.error or StoreError(f"The write of this step was interrupted: {error!r}")
+                raise
+            finally:
+                for entry in taken:  # within the lock: who finds its entry gone from the queue looks here next
+                    entry.taken = True
+                    entry.future = None if entry.error is not None or self._lags(entry) else future
+                _tell(taken, future)
 
     def stage_in_turn(self, loop: asyncio.AbstractEventLoop) -> None:
         """Stage, at the end of this turn of the loop, what comes in it: as one commit."""
-        if loop not in self._turns:
-            self._turns.add(loop)
+        if loop not in self._loops:
+            self._loops.add(loop)
             loop.call_soon(self._end_turn, loop)
 
     def _end_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._turns.discard(loop)
+        self._loops.discard(loop)
         if self._waiting:
             self.stage()
 
@@ -185,8 +194,9 @@ class Journal:
 
     # -- the run's side ----------------------------------------------------------------------------------------------
 
-    def barrier(self) -> None:
-        """Return once nothing of a call that has just been marked as over is being staged any more.
+    def barrier(self, call: Call) -> Exception | None:
+        """Return once nothing of a call that has just been marked as over is being staged any more; return what the
+        call fails with, whatever its code made of it.
 
         Raises what a write failed with, wherever the node let that error go.
         """
@@ -195,6 +205,7 @@ class Journal:
             fault = self.run.ledger.outbox.fault
         if fault is not None:
             raise fault
+        return call.broken
 
     def finish(self) -> None:
         """Stage what still waits; refuse what comes later. The run is about to write its end."""
@@ -212,7 +223,8 @@ class Journal:
     def _take(self, entry: Entry) -> bool:
         """Tell whether the entry is to be written now; note why not, or that it is held back until the run stops."""
         ledger, owner = self.run.ledger, entry.call.owner
-        if not self._open or (not entry.late and (entry.scope.is_over or owner.base is not self.run.base)):
+        given_up = not entry.late and (entry.scope.is_over or owner.base is not self.run.base)
+        if not self._open or ledger.run_row is None or given_up:
             entry.error = StepOverError(step_id=entry.step_id)
         elif ledger.outbox.fault is not None:
             entry.error = ledger.outbox.fault

@@ -220,10 +220,13 @@ class Ledger:
         base.attempted(task_id, attempts, first_at, next_at)
         if self.run.store is None:
             return
+        body = layout.encode_attempt(text_of(error), attempts, first_at, next_at)
         if self.run.durability == "exit":
             prove(self, base)
+            if task_id in base.steps:  # what failed among them is over with the attempt
+                with self.lock:
+                    self.held.append((task_id, lifecycle.ATTEMPT, body))
             return
-        body = layout.encode_attempt(text_of(error), attempts, first_at, next_at)
         await self._record(base, (task_id, lifecycle.ATTEMPT, body))
 
     async def end(self, base: Base, status: str, error: str = "") -> None:
@@ -245,7 +248,8 @@ class Ledger:
 
     async def release(self, base: Base, status: str, error: str) -> None:
         """After a write failed: give up what is not durable, say so, free the thread."""
-        run_row, self.run_row = self.run_row, None
+        with self.lock:  # from here on nothing comes from inside a node any more
+            run_row, self.run_row = self.run_row, None
         if run_row is None:
             return
         await self.outbox.land()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from stepwell.clock import Clock
 from stepwell.codec import Codec
+from stepwell.errors import UnserializableValueError
 from stepwell.ids import Ids, structural_hash
 from stepwell.plan.tables import Plan
 from stepwell.runtime import progress
@@ -160,7 +161,13 @@ class Run:
 
     def digest(self, value: Any) -> str:
         """Return the digest of a value for call ids: equal values have equal digests."""
-        return structural_hash("value", self.codec.canonical(value))
+        try:
+            return structural_hash("value", self.codec.canonical(value))
+        except UnserializableValueError as error:
+            if self.store is None:
+                return ""  # nothing is ever looked up
+            error.add_note("Calls made beside a node's own code are told apart by what they are called with")
+            raise
 
     def metadata_of(self, task_run: TaskRun) -> dict[str, Any]:
         """Return what is said of a task beside what it does: the caller's metadata, the node's, and where it stands."""

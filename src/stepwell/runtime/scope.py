@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stepwell.items import TaskItems
     from stepwell.runtime.calls import TaskRun
     from stepwell.runtime.deadlines import Deadline
+    from stepwell.runtime.steps.children import Children
     from stepwell.superstep.items import ItemWrite
 
 Context = TypeVar("Context")
@@ -182,6 +183,12 @@ class Scope:
     """Whether it may: an effect may not, since its receipt is all that is known of it."""
     repeatable = True
     """Whether what it returns hangs on its input alone, as far as is known: then a cache may keep it."""
+    children: Children | None = None
+    """The steps it has started, where it has."""
+    journalled = False
+    """Whether anything was ever recorded from inside it, or `broken` is set."""
+    broken: Exception | None = None
+    """What it fails with, whatever its code made of it: it called other steps than are on record."""
     _home: tuple[int, object] | None = None
     _counts: dict[tuple[str, ...], int] | None = None
 

@@ -14,7 +14,7 @@ from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING
 from stepwell.ids import TaskIds, structural_hash
 from stepwell.superstep.outcome import Outcome
-from stepwell.superstep.steps import Step, Steps, without_failures
+from stepwell.superstep.steps import ATTEMPT, Step, Steps, without_failures
 
 new = tuple.__new__
 """Makes a named tuple of all its fields at a third of the cost of calling its class: for those made every superstep."""
@@ -134,15 +134,18 @@ class Base:
         self.attempts = {**self.attempts, task_id: (attempts, first_at, next_at)}
 
     def stepped(self, task_id: str, step: Step) -> None:
-        """Note what came of a step of this task."""
+        """Note what came of a step of this task. An attempt that failed calls anew what failed within it."""
         if self.steps is _NOTHING:
             self.steps = {}
+        if step.status == ATTEMPT:
+            self.forget_failures(task_id, f"{step.call_id}/")
         self.steps.setdefault(task_id, {})[step.call_id] = step  # type: ignore[attr-defined]
 
-    def forget_failures(self, task_id: str) -> None:
-        """Forget the steps of a task that failed: an attempt of its node is over, and the next one calls them anew."""
-        if task_id in self.steps:
-            self.steps = {**self.steps, task_id: without_failures(self.steps[task_id])}
+    def forget_failures(self, task_id: str, within: str = "") -> None:
+        """Forget the steps of a task that failed: an attempt of its node is over, and the next one calls them anew.
+        `within`: those whose ids begin so."""
+        if task_id in self.steps:  # in place: other tasks note steps at the same moment
+            self.steps[task_id] = without_failures(self.steps[task_id], within)  # type: ignore[index]
 
     @property
     def checkpoint_id(self) -> str:

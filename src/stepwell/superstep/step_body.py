@@ -38,11 +38,14 @@ def decode_step(body: bytes, record: str) -> Step:
 
 
 def encode_raised(codec: Codec, error: BaseException) -> bytes:
-    """Return an exception's type and arguments, or b"" where it is not one that can be made again from them."""
+    """Return what an exception is made again from: type and arguments of a built-in one, the value itself where its
+    type is registered; b"" for what cannot be made again."""
     kind = type(error)
-    if kind is not _named(kind.__name__):
-        return b""
+    if isinstance(error, StopIteration | StopAsyncIteration):
+        return b""  # no future may raise it
     try:
+        if kind is not _named(kind.__name__):
+            return codec.dumps(error, "error")
         fields = error.fields() if isinstance(error, StepwellError) else {}
         return codec.dumps((kind.__name__, error.args, fields), "error")
     except UnserializableValueError:
@@ -50,10 +53,13 @@ def encode_raised(codec: Codec, error: BaseException) -> bytes:
 
 
 def error_of(codec: Codec, step: Step) -> Exception:
-    """Return what a recorded failure raises again: the exception that it was, where it is a built-in one or one of the
-    package's own, else a StepError saying so."""
+    """Return what a recorded failure raises again: the exception that it was, where it is a built-in one, one of the
+    package's own or of a registered type, else a StepError saying so."""
     if step.raised:
-        name, args, fields = codec.loads(step.raised, f"error of {step.callee}")
+        found = codec.loads(step.raised, f"error of {step.callee}")
+        if isinstance(found, Exception):
+            return found
+        name, args, fields = found
         kind = _named(name)
         if isinstance(kind, type) and issubclass(kind, Exception):
             return kind(*args, **fields)

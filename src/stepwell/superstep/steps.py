@@ -48,6 +48,6 @@ Steps = dict[str, Step]
 """Call id → step."""
 
 
-def without_failures(steps: Steps) -> Steps:
-    """Return the steps an attempt of the node begins with after one that failed."""
-    return {call_id: step for call_id, step in steps.items() if step.status != FAILED}
+def without_failures(steps: Steps, within: str = "") -> Steps:
+    """Return the steps an attempt begins with after one that failed; `within`: what was called inside of it, by id."""
+    return {call_id: step for call_id, step in steps.items() if step.status != FAILED or not call_id.startswith(within)}

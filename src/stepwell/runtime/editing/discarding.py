@@ -27,8 +27,9 @@ def base_without(run: Run, reader: Reader, loaded: Loaded, newest: bool, names: 
         return _forked_without(run, reader, loaded, chosen)
     base = loaded.base
     for index in chosen:
-        if base.outcomes[index] is not None:
-            run.ledger.add_record(base, base.tasks[index].id, lifecycle.DISCARDED, layout.encode_discarded())
+        task_id = base.tasks[index].id
+        if base.outcomes[index] is not None or task_id in base.steps:
+            run.ledger.add_record(base, task_id, lifecycle.DISCARDED, layout.encode_discarded())
             base.discard(index)
             run.ledger.recorded.pop(index, None)
     return base

@@ -57,7 +57,7 @@ def call_effect(scope: Scope, declared: Declared, args: tuple[Any, ...], kwargs:
         return drive(call.happen())
     from stepwell.runtime.steps.async_driving import drive_async
 
-    return children_of(call.root).until_over(drive_async(call.happen()))
+    return children_of(scope).until_over(drive_async(call.happen()))
 
 
 class Came(NamedTuple):
@@ -147,7 +147,7 @@ class EffectCall:
         """Raise what the call raised in this attempt of its node already: a node that runs again is told the same."""
         known = self.owner.steps().get(self.call_id)
         if known is not None and known.status == FAILED:
-            check_same(self.owner, known, self._step())
+            check_same(self.scope, known, self._step())
             raise error_of(self.run.codec, known)
 
     async def _reused(self, sight: Sight, standing: Standing) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Any
@@ -11,12 +12,34 @@ from stepwell.runtime.async_driver import blocking, on_pool, to_the_end
 from stepwell.runtime.journal import Entry, Journal, journal_of
 from stepwell.runtime.requests import Ask, Blocking, Body, Record, Sleep
 from stepwell.runtime.scope import current
+from stepwell.runtime.steps.children import ended
 from stepwell.runtime.steps.driving import Steps, entered, run_limited
+from stepwell.runtime.steps.turns import Turn, holding
 
 
-def start_on_loop(steps: Steps) -> asyncio.Task[Any]:
+def start_on_loop(steps: Steps, turn: Turn | None) -> asyncio.Task[Any]:
     """Start a step on the running loop, beside the code that calls it."""
-    return asyncio.get_running_loop().create_task(drive_async(steps))
+    work = drive_async(steps) if turn is None else _in_turn(steps, turn)
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(lambda _: steps.close())  # it may be cancelled before it has begun
+    return task
+
+
+async def _in_turn(steps: Steps, turn: Turn) -> Any:
+    loop = asyncio.get_running_loop()
+    granted = loop.create_future()
+    try:
+        if not turn.take(lambda: _grant(loop, granted)):
+            await granted
+        holding.set(turn)
+        return await drive_async(steps)
+    finally:
+        turn.leave()
+
+
+def _grant(loop: asyncio.AbstractEventLoop, granted: asyncio.Future[None]) -> None:
+    with suppress(RuntimeError):  # a closed loop: nobody waits any more
+        loop.call_soon_threadsafe(lambda: None if granted.done() else granted.set_result(None))
 
 
 async def drive_async(steps: Steps) -> Any:
@@ -63,19 +86,26 @@ async def record(entry: Entry) -> None:
 
 async def _recorded(journal: Journal, entry: Entry) -> None:
     loop = asyncio.get_running_loop()
-    if (ahead := journal.ahead_of(entry)) is not None:
-        await asyncio.wait([asyncio.wrap_future(ahead)])
+    cancelled: asyncio.CancelledError | None = None
+    while (ahead := journal.ahead_of(entry)) is not None and not ahead.done():
+        try:
+            await asyncio.wait([asyncio.wrap_future(ahead)])
+        except asyncio.CancelledError as error:  # what is done is to be recorded all the same
+            cancelled = error
     entry.arrival = loop.create_future()
     journal.add(entry)
     journal.stage_in_turn(loop)
     await to_the_end(entry.arrival)
+    if cancelled is not None:
+        raise cancelled
 
 
 async def _run_body(body: Body) -> Any:
     if not body.is_async:
         context = copy_context()
-        limited = partial(run_limited, body.scope, body.function, body.deadline) if body.deadline is not None else None
-        return await on_pool(limited or partial(context.run, entered, body.scope, body.function))
+        if body.deadline is not None:
+            return await on_pool(partial(context.run, run_limited, body.scope, body.function, body.deadline))
+        return await on_pool(partial(context.run, entered, body.scope, body.function))
     if body.deadline is None:
         return await _entered(body)
     task = asyncio.get_running_loop().create_task(_entered(body))
@@ -90,6 +120,8 @@ async def _run_body(body: Body) -> Any:
         if not task.done():
             task.cancel()
             await asyncio.wait([task], timeout=CLEAN_UP_SECONDS)
+        if task.done() and not task.cancelled():
+            task.exception()  # what it raised while it was given up is of no interest
 
 
 CLEAN_UP_SECONDS = 5.0
@@ -100,7 +132,7 @@ async def _entered(body: Body) -> Any:
     token = current.set(body.scope)
     body.scope.enter()
     try:
-        return await body.function()
+        return await ended(body.scope, body.function())
     finally:
         body.scope.over = True
         current.reset(token)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import reprlib
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stepwell.codec import is_scalar
-from stepwell.errors import NonDeterminismError, UnserializableValueError
+from stepwell.errors import NonDeterminismError, StepOverError, UnserializableValueError
 from stepwell.graph import retry_rules
 from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from stepwell.ids import structural_hash
@@ -26,6 +27,7 @@ from stepwell.runtime.scope import Scope
 from stepwell.runtime.steps import showing
 from stepwell.runtime.steps.children import Children
 from stepwell.runtime.steps.driving import Arriving, Steps, start_on_background_loop, start_on_thread
+from stepwell.runtime.steps.turns import turn_of
 from stepwell.superstep import lifecycle
 from stepwell.superstep.step_body import encode_step, error_of, failed_step
 from stepwell.superstep.steps import ATTEMPT, DONE, FAILED, Step
@@ -84,7 +86,7 @@ def call_step(scope: Scope, declared: StepCode, args: tuple[Any, ...], kwargs: d
     step = _called(run, call_id, declared, args, kwargs)
     known = call.owner.steps().get(call_id)
     if known is not None:
-        check_same(call.owner, known, step)
+        check_same(scope, known, step)
     showing.called(call.owner, step, args, kwargs)
     if known is not None:
         scope.hangs_on_more()  # what it did when it ran is not looked into again
@@ -97,7 +99,7 @@ def call_step(scope: Scope, declared: StepCode, args: tuple[Any, ...], kwargs: d
     if run.cache is not None and declared.cache is not None:
         function = cached_step(run, declared, args, kwargs, function)
     steps = perform(scope, declared, step, function)
-    return _started(call, declared, steps, on_loop)
+    return _started(scope, declared, steps, on_loop)
 
 
 async def perform(scope: Scope, declared: StepCode, step: Step, function: Callable[[], Any]) -> Any:
@@ -108,27 +110,42 @@ async def perform(scope: Scope, declared: StepCode, step: Step, function: Callab
     while True:
         if step.status == ATTEMPT and step.attempts and (ahead := step.at - clock.now()) > 0:
             await Sleep(ahead / 1e6)
+        if _comes_late(scope, run):
+            raise StepOverError(step_id=step.call_id)
+        _progress(scope)
         inner = StepScope(scope, step.call_id, declared)
         if declared.timeout is not None:
             inner.deadline = Deadline(declared.timeout, clock.monotonic, scope.hears)
         showing.begun(inner.owner, step)
         try:
             value = await Body(inner, function, declared.is_async, inner.deadline if declared.timeout else None)
-            return await _done(inner, run, step._replace(items=inner.wrote), value)
+            _progress(scope)
+            data = b"" if run.store is None else run.codec.dumps(value, f"result of {step.callee}")
         except Exception as error:
             step = _after(run, declared, step, error)
             await _recorded(scope, run, step)
             if step.status == FAILED:
                 showing.failed(inner.owner, step)
                 raise
+        else:
+            return await _done(inner, run, step._replace(items=inner.wrote), value, data)
 
 
-async def _done(scope: StepScope, run: Run, step: Step, value: Any) -> Any:
+def _comes_late(scope: Scope, run: Run) -> bool:
+    """Tell whether the code that calls has been given up, or its run is over: nothing more is to happen for it."""
+    return scope.is_over or (run.store is not None and run.ledger.run_row is None)
+
+
+def _progress(scope: Scope) -> None:
+    if (hears := scope.hears) is not None:
+        hears.progress()
+
+
+async def _done(scope: StepScope, run: Run, step: Step, value: Any, data: bytes) -> Any:
     if run.store is None:
         _hand_on(scope.outer, step.items)
         showing.finished(scope.owner, step._replace(status=DONE, attempts=step.attempts + 1), value, scope.reused)
         return value
-    data = run.codec.dumps(value, f"result of {step.callee}")
     step = step._replace(status=DONE, value=data, attempts=step.attempts + 1, at=run.clock.now())
     await _recorded(scope.outer, run, step)
     _hand_on(scope.outer, step.items)
@@ -200,16 +217,22 @@ def code_version(function: Any) -> str:
     return structural_hash("code", code.co_code, constants, code.co_names)[:12]
 
 
-def check_same(owner: TaskRun, known: Step, step: Step) -> None:
+def check_same(scope: Scope, known: Step, step: Step) -> None:
+    """Refuse a call that was recorded with other arguments: the code that makes it fails, whatever it makes of that."""
     if known.inputs and step.inputs and known.inputs != step.inputs:
-        raise NonDeterminismError(
-            thread_id=owner.base.identity.thread_id,
-            step_id=known.call_id,
-            recorded=f"{known.callee}{known.shown}",
-            attempted=f"{step.callee}{step.shown}",
-            recorded_code=known.code,
-            code=step.code,
+        call: Call = scope.root  # type: ignore[assignment]  # as above
+        call.journalled, call.broken = (
+            True,
+            NonDeterminismError(
+                thread_id=call.owner.base.identity.thread_id,
+                step_id=known.call_id,
+                recorded=f"{known.callee}{known.shown}",
+                attempted=f"{step.callee}{step.shown}",
+                recorded_code=known.code,
+                code=step.code,
+            ),
         )
+        raise call.broken
 
 
 def filled(owner: TaskRun, scope: Scope, declared: StepCode, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -248,26 +271,31 @@ def _over(run: Run, known: Step, on_loop: bool) -> Any:
     return future
 
 
-def children_of(call: Call) -> Children:
-    """Return what the call has started."""
-    if call.children is None:
-        call.children = Children()
-    return call.children
-
-
-def _started(call: Call, declared: StepCode, steps: Steps, on_loop: bool) -> Any:
+def _started(scope: Scope, declared: StepCode, steps: Steps, on_loop: bool) -> Any:
     """Start a step where its caller is: on the loop, or beside the thread."""
-    children = children_of(call)
+    children, turn = children_of(scope), turn_of(_run_of(scope))
+    if not on_loop and not declared.is_async:
+        step = start_on_thread(steps, journal_of(_run_of(scope)).threads, turn)
+        children.add(step, step.cancel)
+        return step
+    future: Future[Any] | asyncio.Future[Any]
     if on_loop:
         from stepwell.runtime.steps.async_driving import start_on_loop
 
-        task = start_on_loop(steps)
-        children.add_task(task)
-        return task
-    future = (
-        start_on_background_loop(steps)
-        if declared.is_async
-        else start_on_thread(steps, journal_of(call.owner.run).threads)
-    )
-    children.add(future)
+        future = start_on_loop(steps, turn)
+    else:
+        future = start_on_background_loop(steps, turn)
+    children.add(future, None if turn is None else partial(turn.give_up, future.cancel))
     return future
+
+
+def children_of(scope: Scope) -> Children:
+    """Return what this code has started."""
+    if scope.children is None:
+        with _making:
+            if scope.children is None:
+                scope.children = Children()
+    return scope.children
+
+
+_making = threading.Lock()

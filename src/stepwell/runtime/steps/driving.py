@@ -10,13 +10,16 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextvars import Context, copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stepwell.runtime.journal import journal_of
-from stepwell.runtime.ports import background_loop
+from stepwell.runtime.ports import background_loop, pool
 from stepwell.runtime.requests import Ask, Blocking, Body, Record, Sleep
 from stepwell.runtime.scope import Scope
+from stepwell.runtime.steps.children import call_and_wait
 from stepwell.runtime.steps.threads import StepThreads
+from stepwell.runtime.steps.turns import Turn, holding
 
 if TYPE_CHECKING:
     from stepwell.runtime.deadlines import Deadline
@@ -30,11 +33,15 @@ class StepFuture(Future[Any]):
     The first who waits for a step that no thread has begun runs it, on its own thread.
     """
 
-    def __init__(self, steps: Steps, context: Context) -> None:
+    def __init__(self, steps: Steps, context: Context, turn: Turn | None) -> None:
         super().__init__()
         self._steps = steps
         self._context = context
         self._claim = threading.Lock()
+        self._turn = turn
+        if turn is not None:
+            context.run(holding.set, turn)
+            self.add_done_callback(lambda _: turn.leave())
 
     def begin(self) -> None:
         """Run the step on this thread, unless somebody has begun it."""
@@ -50,6 +57,11 @@ class StepFuture(Future[Any]):
         """Tell whether somebody has begun it."""
         return self._claim.locked()
 
+    def _help(self) -> None:
+        """Run the step on this thread, which would only wait for it."""
+        if not self.done() and (self._turn is None or self._turn.has):
+            self.begin()
+
     def cancel(self) -> bool:
         """Give the step up if nobody has begun it."""
         if not self._claim.acquire(blocking=False):
@@ -60,14 +72,14 @@ class StepFuture(Future[Any]):
 
     def result(self, timeout: float | None = None) -> Any:
         """Return what the step returned, or raise what it raised; `timeout` in seconds."""
-        if timeout is None and not self.done():
-            self.begin()
+        if timeout is None:
+            self._help()
         return super().result(timeout)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Return what the step raised, if it did; `timeout` in seconds."""
-        if timeout is None and not self.done():
-            self.begin()
+        if timeout is None:
+            self._help()
         return super().exception(timeout)
 
     def __await__(self) -> Any:
@@ -105,23 +117,26 @@ class Arriving(Future[Any]):
         return asyncio.wrap_future(self).__await__()
 
 
-def start_on_thread(steps: Steps, threads: StepThreads) -> StepFuture:
+def start_on_thread(steps: Steps, threads: StepThreads, turn: Turn | None) -> StepFuture:
     """Start a sync step beside the code that calls it."""
-    future = StepFuture(steps, copy_context())
-    threads.start(future)
+    future = StepFuture(steps, copy_context(), turn)
+    if turn is None:
+        threads.start(future)
+    elif turn.take(begin := partial(pool.submit, future.begin)):
+        begin()
     return future
 
 
-def start_on_background_loop(steps: Steps) -> Future[Any]:
+def start_on_background_loop(steps: Steps, turn: Turn | None) -> Future[Any]:
     """Start an async step for a caller that has no loop: on the process's own."""
     import asyncio
 
-    from stepwell.runtime.steps.async_driving import drive_async
+    from stepwell.runtime.steps.async_driving import start_on_loop
 
     context = copy_context()
 
     async def work() -> Any:
-        return await asyncio.get_running_loop().create_task(drive_async(steps), context=context)
+        return await context.run(start_on_loop, steps, turn)
 
     future = Arriving()
     future.follow(asyncio.run_coroutine_threadsafe(work(), background_loop.get()))
@@ -163,10 +178,10 @@ def _run_body(body: Body) -> Any:
 
 
 def entered(scope: Scope, function: Callable[[], Any]) -> Any:
-    """Call a function inside a scope, on the thread that is its home; the scope is over when it is."""
+    """Call a function inside a scope, on the thread that is its home; the scope is over when it is, and its steps."""
     scope.enter()
     try:
-        return function()
+        return call_and_wait(scope, function)
     finally:
         scope.over = True
 
