@@ -20,6 +20,7 @@ from stepwell.stores.sqlite.sql import query
 from stepwell.stores.sqlite.storage import check_place
 
 CACHE_APPLICATION_ID = 1400139896
+SCHEMA = ("cache_create", "cache_index")
 
 
 class SqliteCache:
@@ -80,7 +81,8 @@ class SqliteCache:
             connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "normal")
             connection.pragma("application_id", CACHE_APPLICATION_ID)
-            connection.execute(query("cache_create"))
+            for name in SCHEMA:
+                connection.execute(query(name))
         except apsw.Error as error:
             raise UnsupportedStorageError(f"Cannot keep a cache in {self._path!r}: {error}") from error
         return connection

@@ -1,4 +1,4 @@
--- The tables of a cache, in a database of its own, where they are not there yet.
+-- The table of a cache, in a file of its own, where it is not there yet. Takes the write lock of that file.
 create table if not exists cached (
     graph_id   text not null,
     callee     text not null,
@@ -6,5 +6,4 @@ create table if not exists cached (
     expires_at integer,
     value      blob not null,
     primary key (graph_id, callee, digest)
-) strict;
-create index if not exists cached_until on cached (expires_at) where expires_at is not null;
+) strict
