@@ -545,3 +545,30 @@ def test_what_came_along_from_another_thread_is_that_ones_to_undo(memory_saver: 
     made = shop.graph.compensate({"configurable": {"thread_id": forked["configurable"]["thread_id"]}})
     assert {(each.name, each.status) for each in made} == {("charge", "elsewhere"), ("book", "elsewhere")}
     assert shop.undone_in_order == []
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["lives", "dies"])
+def test_a_copy_that_is_made_meanwhile_leaves_no_receipt_to_be_used(deaths: Deaths, dies: bool) -> None:
+    with Saver(deaths.clock) as saver:
+        shop = Shop(saver)
+        graph = one(lambda state: {"log": [shop.charge(5), interrupt("?")]}, saver)
+        graph.invoke({"log": []}, CONFIG)
+        act = shop.undone.act
+
+        def copied(key: str, content: Any) -> str:
+            saver.copy_thread("t", "u")  # the effect has a row more under its key from here on
+            shop.undone.act = act  # type: ignore[method-assign]
+            return act(key, content)
+
+        shop.undone.act = copied  # type: ignore[method-assign]
+        if dies:
+            deaths.dies_at(points.RECEIPT_DURABLE)
+            with pytest.raises(SimulatedCrash):
+                graph.compensate(CONFIG)
+            deaths.revive()
+        graph.compensate(CONFIG)
+        assert [row.status for row in rows(saver, "t") if row.name == "charge"] == ["compensated"]
+        assert graph.compensate({"configurable": {"thread_id": "u"}}) == ()
+        assert len(shop.undone.done) == 1
+        with pytest.raises(EffectCompensatedError):
+            graph.retry({"configurable": {"thread_id": "u"}}, "n")

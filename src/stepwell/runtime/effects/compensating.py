@@ -15,19 +15,22 @@ from typing import TYPE_CHECKING, Any, Literal
 from stepwell.ids import structural_hash
 from stepwell.runtime.effects.compensation import Compensation
 from stepwell.runtime.effects.declared import Declared
-from stepwell.runtime.effects.performing import EffectCall
+from stepwell.runtime.effects.performing import Came, EffectCall
 from stepwell.runtime.effects.selecting import Done
 from stepwell.runtime.effects.undoing import UndoingRun
+from stepwell.runtime.effects.writing import ended_entry
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.scope import Scope, current
 from stepwell.store import EffectChange, seal_effect
 from stepwell.superstep import lifecycle
 from stepwell.superstep.effects import rules
 from stepwell.superstep.effects.keys import compensation_key
+from stepwell.superstep.effects.layout import KNOWN_ELSEWHERE, Ended
 from stepwell.superstep.effects.rules import Asked
 
 if TYPE_CHECKING:
     from stepwell.runtime.calls import TaskRun
+    from stepwell.runtime.effects.knowing import Sight
     from stepwell.runtime.effects.writing import Standing
     from stepwell.runtime.journal import Entry
     from stepwell.runtime.run import Run
@@ -119,6 +122,10 @@ class UndoCall(EffectCall):
         self.run = undoing.run
         self.row = done.row
         self.siblings = done.siblings
+        self.is_left = False
+        """Whether its effect is still to be marked, though it is done: the rows were not as seen."""
+        self._marked = b""
+        """The effect's row as it was to be."""
         self.declared = _declared(compensation, done.row.scope, blocks)
         receipt = codec.loads(done.ended.value, f"receipt of {done.row.name}")
         inputs = codec.loads(done.intent.inputs, f"inputs of {done.row.name}") if done.intent is not None else {}
@@ -140,7 +147,34 @@ class UndoCall(EffectCall):
         return Asked(compensation_key(self.row.key), self.fingerprint, self.thread_id, by_user=True)
 
     async def _write(self, entry: Entry) -> bool:
-        return await super()._write(self._with_its_effect(entry))
+        is_written = await super()._write(self._with_its_effect(entry))
+        self.is_left = entry.commit is not None and self._marked in entry.commit.refused
+        return is_written
+
+    async def _received(self, standing: Standing, value: Any, how: str) -> Came | None:
+        came = await super()._received(standing, value, how)
+        while came is not None and self.is_left:
+            await self._mark(standing, self._receipt(standing, value, KNOWN_ELSEWHERE))
+        return came
+
+    async def _reused(self, sight: Sight, standing: Standing) -> Any:
+        """It is done, and its effect is not marked: another thread that shares the key changed that meanwhile."""
+        assert sight.ended is not None
+        self.is_left = True
+        while self.is_left:
+            await self._mark(standing, sight.ended._replace(how=KNOWN_ELSEWHERE))
+        return self.run.codec.loads(sight.ended.value, f"receipt of {self.declared.name}")
+
+    async def _mark(self, standing: Standing, ended: Ended) -> None:
+        """Say once more that it is done, over the rows of its effect as they are now."""
+        await Blocking(self._look_again)
+        await self._write(ended_entry(standing, lifecycle.RECEIPT, ended))
+
+    def _look_again(self) -> None:
+        assert self.run.store is not None
+        with self.run.store.reading() as reader:
+            self.siblings = reader.effect(self.row.key)
+        self.row = next((row for row in self.siblings if row.thread_id == self.thread_id), self.row)
 
     def late(self, standing: Standing, value: Any) -> Entry:
         return self._with_its_effect(super().late(standing, value))
@@ -155,9 +189,10 @@ class UndoCall(EffectCall):
         def note(owner: TaskRun, records: Sequence[RecordRow]) -> None:
             inner(owner, records)
             ledger = self.run.ledger
-            changed = self.row._replace(status=rules.COMPENSATED, epoch=ledger.epoch, digest=b"")
+            marked = seal_effect(self.row._replace(status=rules.COMPENSATED, epoch=ledger.epoch, digest=b""))
+            self._marked = marked.digest
             seen = tuple(row.digest for row in self.siblings)
-            ledger.staged_effects = (*ledger.staged_effects, EffectChange(seal_effect(changed), seen))
+            ledger.staged_effects = (*ledger.staged_effects, EffectChange(marked, seen))
 
         entry.noted = note
         return entry
