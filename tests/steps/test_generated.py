@@ -1,6 +1,6 @@
 """Random workflows, killed wherever anything becomes durable, end as if nothing had happened to them.
 
-No step whose success is on record is ever called again.
+No step whose success is on record is ever called again (INV-4).
 """
 
 from __future__ import annotations

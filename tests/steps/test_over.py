@@ -1,4 +1,4 @@
-"""When a piece of code is over that has started steps: however it leaves, and what comes too late."""
+"""When a piece of code is over that has started steps: however it leaves, and what comes too late (INV-4)."""
 
 import asyncio
 import gc

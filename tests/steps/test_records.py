@@ -1,4 +1,4 @@
-"""What is on record of steps: what it costs, what edits, forks, copies and retries keep of it, and what damage does."""
+"""What is on record of steps (INV-4): what it costs, what edits, forks, copies and retries keep, what damage does."""
 
 import itertools
 from pathlib import Path
