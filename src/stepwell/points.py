@@ -17,6 +17,7 @@ INTENT_DURABLE = "effect.intent_durable"
 BODY_RETURNED = "effect.body_returned"
 RECEIPT_DURABLE = "effect.receipt_durable"
 EFFECT_RESOLVED = "effect.resolved"
+APPROVAL_DECIDED = "approval.decided"
 OUTCOMES_RECORDED = "superstep.outcomes_recorded"
 MERGED = "superstep.merged"
 ITEMS_WRITTEN = "items.written"
@@ -41,6 +42,7 @@ ALL: tuple[str, ...] = (
     BODY_RETURNED,
     RECEIPT_DURABLE,
     EFFECT_RESOLVED,
+    APPROVAL_DECIDED,
     OUTCOMES_RECORDED,
     MERGED,
     ITEMS_WRITTEN,

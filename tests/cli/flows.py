@@ -10,6 +10,8 @@ from typing import Annotated, Any, TypedDict
 from stepwell import (
     END,
     START,
+    Approval,
+    ApprovalRejectedError,
     InMemorySaver,
     RetryPolicy,
     Send,
@@ -117,6 +119,19 @@ def charge(n: int) -> Any:
     raise TimeoutError("no answer")
 
 
+@effect(approval=Approval(expires=3600, show=lambda order, cents: {"limit": 500}), planned_action="give the money back")
+def refund(order: str, cents: int, idempotency_key: str) -> str:
+    note("refund")
+    return f"refunded {cents} for {order}"
+
+
+def give_back(state: State) -> State:
+    try:
+        return {"answer": refund("o", state["n"])}
+    except ApprovalRejectedError as no:
+        return {"answer": f"no: {no.fields()['reason']}"}
+
+
 def buy(state: State) -> State:
     return {"answer": charge(state["n"])}
 
@@ -171,6 +186,7 @@ long_beside = beside(first, hangs).compile(name="long_beside")
 endless = countdown().compile(name="endless").with_config({"recursion_limit": 2})
 waiting = chain(waits).compile(name="waiting")
 pays = chain(buy).compile(name="pays")
+refunds = chain(give_back).compile(name="refunds")
 steps = chain(work).compile(name="steps")
 counts = countdown().compile(name="counts")
 own = approval().compile(InMemorySaver(), name="own")

@@ -59,6 +59,14 @@ def test_resume_asks_until_nothing_is_open_and_takes_only_json(answer: Answer) -
     assert answer("show", "t")["values"]["seen"] == ["a yes", "b 2"]
 
 
+def test_resume_asks_for_a_decision_and_who_makes_it(answer: Answer) -> None:
+    answer("run", "flows.py:refunds", "--thread", "t", "--input", '{"n": 5}')
+    status, shown = session(command_line("resume", "flows.py:refunds", "--thread", "t"), "yes\n", "approve\nann\n")
+    assert status == 0
+    assert "give_back asks for approval:\ngive the money back, until " in shown
+    assert answer("show", "t")["values"]["answer"] == "refunded 5 for o"
+
+
 def test_an_empty_line_leaves_a_question_open(answer: Answer) -> None:
     answer("run", "flows.py:questions", "--thread", "t", "--input", "{}")
     status, shown = session(command_line("resume", "flows.py:questions", "--thread", "t"), "\n", "2\n", "\n")

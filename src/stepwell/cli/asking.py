@@ -13,6 +13,7 @@ import click
 
 from stepwell.cli.checkpoint_view import OpenQuestion
 from stepwell.cli.given import parse_json
+from stepwell.cli.report import approval_text
 from stepwell.cli.screen import readable, say
 from stepwell.cli.settings import Settings
 from stepwell.errors import UsageError
@@ -27,10 +28,25 @@ def ask(questions: Sequence[OpenQuestion]) -> dict[str, Any]:
     """Return the answers given, by question id. Raises click.Abort at Ctrl-C and at the end of the input."""
     answers: dict[str, Any] = {}
     for question in questions:
-        say(f"{question.node} asks:\n{readable(question.value)}")
-        found = _answer()
+        approval = question.approval
+        if approval is None:
+            say(f"{question.node} asks:\n{readable(question.value)}")
+        else:
+            say(f"{question.node} asks for approval:\n{approval_text(approval)}")
+        found = _answer() if approval is None else _decision()
         answers |= {question.id: found[0]} if found else {}
     return answers
+
+
+def _decision() -> tuple[Any, ...]:
+    """Return the decision in a tuple; an empty one where the question stays open."""
+    while True:
+        text = click.prompt("approve or reject (empty: leave it open)", default="", show_default=False, err=True)
+        if not text.strip():
+            return ()
+        if text.strip() in ("approve", "reject"):
+            by = click.prompt("who decides", err=True)
+            return ({"approved": text.strip() == "approve", "by": by},)
 
 
 def _answer() -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from stepwell.cli.rendering import Renderer
+from stepwell.cli.rendering import TYPE, VALUE, Renderer
 from stepwell.graph.types import Waiting
 from stepwell.runtime.reading.snapshot import PregelTask, StateSnapshot
 
@@ -22,6 +22,12 @@ class OpenQuestion:
     id: str
     node: str
     value: Any
+
+    @property
+    def approval(self) -> Mapping[str, Any] | None:
+        """What an effect wants approved, where the question is for a decision."""
+        typed = isinstance(self.value, dict) and self.value.get(TYPE) == "stepwell:ApprovalRequest"
+        return self.value[VALUE] if typed else None
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections import ChainMap, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from stepwell.codec import Codec, Registry
 from stepwell.codec.registry import shown_name
 from stepwell.errors import CodecError
+from stepwell.graph.approval import ApprovalRequest, Decision
 
 TYPE: Final = "$type"
 VALUE: Final = "$value"
@@ -66,6 +67,9 @@ def as_json(value: Any) -> Any:
         return [as_json(item) for item in sorted(value, key=repr)]
     if isinstance(value, Mapping) and not isinstance(value, ChainMap):
         return _mapping(value)
+    if isinstance(value, ApprovalRequest | Decision):  # classes of ours that every codec reads
+        parts = {field.name: getattr(value, field.name) for field in fields(value)}
+        return _typed(f"stepwell:{type(value).__name__}", {name: as_json(part) for name, part in parts.items()})
     return _typed(shown_name(type(value)), _parts(value))
 
 

@@ -6,31 +6,30 @@ The rule: after a run, stdout holds its values as JSON and nothing else; what to
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, OpenWait, TaskView, node_names
 from stepwell.cli.difference import Change, changes
-from stepwell.cli.screen import brief, one_line, readable, say, write, write_json
+from stepwell.cli.rendering import VALUE
+from stepwell.cli.screen import brief, cut, one_line, readable, say, write, write_json
 from stepwell.cli.settings import Settings
 
-ResumeLine = Callable[[str], str]
-"""Question id → the command line that answers it."""
+AnswerLine = Callable[[OpenQuestion], str]
+"""Question → the command line that answers it."""
 
 
 def report_run(view: CheckpointView, settings: Settings, target: str) -> None:
     """Print where a run has ended: its values, and the questions it waits for."""
 
-    def resume(question: str) -> str:
-        return settings.resume_command(target, view.thread, question)
-
+    answer = _answer_line(settings, target, view.thread)
     if settings.json:
         shown = {key: getattr(view, key) for key in ("thread", "status", "checkpoint", "step", "next", "values")}
-        write_json({**shown, "questions": _questions(view, resume), "waits": _waits(view)})
+        write_json({**shown, "questions": _questions(view, answer), "waits": _waits(view)})
         return
     say(_headline(view))
-    say_questions(view.questions, resume)
+    say_questions(view.questions, answer)
     for wait in view.waits:
         say(f"{wait.node} waits for {_wait_line(wait)}")
     write_json(view.values)
@@ -39,11 +38,9 @@ def report_run(view: CheckpointView, settings: Settings, target: str) -> None:
 def report_checkpoint(view: CheckpointView, settings: Settings, target: str) -> None:
     """Print a checkpoint: values, what is next, tasks and questions."""
 
-    def resume(question: str) -> str:
-        return settings.resume_command(target, view.thread, question)
-
+    answer = _answer_line(settings, target, view.thread)
     if settings.json:
-        write_json({**asdict(view), "questions": _questions(view, resume), "waits": _waits(view)})
+        write_json({**asdict(view), "questions": _questions(view, answer), "waits": _waits(view)})
         return
     write(f"thread      {one_line(view.thread)}, {view.status}")
     write(f"checkpoint  {_checkpoint_line(view)}")
@@ -51,8 +48,8 @@ def report_checkpoint(view: CheckpointView, settings: Settings, target: str) -> 
     for task in view.tasks:
         write(f"task        {_task_line(task)}")
     for question in view.questions:
-        write(f"question    {_question_line(question)}")
-        write(f"            {resume(question.id)}")
+        write(f"{'question ' if question.approval is None else 'approval '}   {_question_line(question)}")
+        write(f"            {answer(question)}")
     for wait in view.waits:
         write(f"wait        {wait.node}: {_wait_line(wait)}")
     write_json(view.values)
@@ -76,16 +73,41 @@ def report_difference(old: CheckpointView, new: CheckpointView, settings: Settin
         say("the values are the same")
 
 
-def say_questions(questions: Sequence[OpenQuestion], resume: ResumeLine) -> None:
+def say_questions(questions: Sequence[OpenQuestion], answer: AnswerLine) -> None:
     """Say which questions are open, and how each is answered."""
     for question in questions:
+        if question.approval is not None:
+            say(f"{question.node} asks for approval ({question.id}):")
+            say(textwrap.indent(approval_text(question.approval), "  "))
+            say(f"decide: {answer(question)}")
+            continue
         say(f"{question.node} asks ({question.id}):")
         say(textwrap.indent(readable(question.value), "  "))
-        say(f"answer it: {resume(question.id)}")
+        say(f"answer it: {answer(question)}")
 
 
-def _questions(view: CheckpointView, resume: ResumeLine) -> list[dict[str, Any]]:
-    return [{**asdict(question), "resume": resume(question.id)} for question in view.questions]
+def approval_text(request: Mapping[str, Any]) -> str:
+    """Return what an effect wants approved, as a person reads it."""
+    shown = [] if request["shown"] is None else [readable(request["shown"])]
+    return "\n".join((_action_line(request), *shown))
+
+
+def _action_line(request: Mapping[str, Any]) -> str:
+    until = "" if request["expires_at"] is None else f", until {request['expires_at'][VALUE]}"
+    return f"{one_line(request['planned_action'])}{until}"
+
+
+def _answer_line(settings: Settings, target: str, thread_id: str) -> AnswerLine:
+    def line(question: OpenQuestion) -> str:
+        if question.approval is not None:
+            return settings.approve_command(thread_id, question.id)
+        return settings.resume_command(target, thread_id, question.id)
+
+    return line
+
+
+def _questions(view: CheckpointView, answer: AnswerLine) -> list[dict[str, Any]]:
+    return [{**asdict(question), "resume": answer(question)} for question in view.questions]
 
 
 def _waits(view: CheckpointView) -> list[dict[str, Any]]:
@@ -117,7 +139,8 @@ def _task_line(task: TaskView) -> str:
 
 
 def _question_line(question: OpenQuestion) -> str:
-    return f"{question.id} of {question.node}: {brief(question.value)}"
+    asked = brief(question.value) if question.approval is None else cut(_action_line(question.approval))
+    return f"{question.id} of {question.node}: {asked}"
 
 
 def _place(view: CheckpointView) -> dict[str, Any]:

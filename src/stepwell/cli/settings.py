@@ -36,6 +36,11 @@ class Settings:
         words += [] if question is None else ["--answer", f"{question}=JSON"]
         return f"{_program()} {shlex.join(words)}"
 
+    def approve_command(self, thread_id: str, question: str) -> str:
+        """Return the line to type to let an effect happen that waits for a decision."""
+        words = ["approve", thread_id, question, "--by", "WHO"]
+        return f"{_program()} {shlex.join(words + ([] if self.db is None else ['--db', self.db]))}"
+
 
 def _program() -> str:
     """Return what the user typed to get here: `stepwell`, or `python -m stepwell`."""

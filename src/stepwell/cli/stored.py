@@ -14,13 +14,14 @@ from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, OpenWait,
 from stepwell.cli.rendering import as_json, opaque_codec
 from stepwell.cli.screen import moment
 from stepwell.codec import Codec
-from stepwell.runtime.loading import apply_records, load_values, row_name
+from stepwell.runtime.loading import row_name
+from stepwell.runtime.reading.bare import bare_base
 from stepwell.runtime.stream.payloads import as_waiting
 from stepwell.store import CheckpointRow, Reader, ThreadRow
 from stepwell.superstep import body as layout
 from stepwell.superstep.decide import open_questions
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Succeeded, result_of
-from stepwell.superstep.state import Base, Identity, State
+from stepwell.superstep.state import Base, State
 from stepwell.superstep.waiting import open_waits
 
 
@@ -36,7 +37,7 @@ def read_view(reader: Reader, thread: ThreadRow, checkpoint_id: str | None) -> C
             raise unknown_checkpoint(reader, thread.thread_id, checkpoint_id)
         return CheckpointView(thread.thread_id, thread.status)
     opened = layout.open_checkpoint(row.body, row_name(row))
-    base = _base(reader, codec, row, opened)
+    base = bare_base(reader, codec, row, opened)
     tasks = _task_views(reader, codec, row, base)
     finished = {task.id for task in tasks if task.status == "succeeded" and checkpoint_id is None}
     return CheckpointView(
@@ -71,20 +72,6 @@ def planned_nodes(row: CheckpointRow) -> list[str]:
 def place_of(row: CheckpointRow) -> dict[str, Any]:
     """Return where a checkpoint stands, as JSON."""
     return {"checkpoint": row.checkpoint_id, "step": row.step, "next": planned_nodes(row)}
-
-
-def _base(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout.Opened) -> Base:
-    """Return the checkpoint with everything recorded on it."""
-    state = State(
-        values=load_values(reader, codec, row, opened),
-        next=layout.decode_next(codec, opened.next),
-        activations=opened.activations,
-        step=row.step,
-    )
-    identity = Identity(row.graph_id, row.version, row.thread_id, row.namespace, row.checkpoint_id)
-    base = Base(state, identity, row.lineage, row.seq, row.digest)
-    apply_records(codec, base, reader.records(row.thread_id, row.seq))
-    return base
 
 
 def _task_views(reader: Reader, codec: Codec, row: CheckpointRow, base: Base) -> tuple[TaskView, ...]:

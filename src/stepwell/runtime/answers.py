@@ -36,9 +36,9 @@ def answer_base(run: Run, reader: Reader, loaded: Loaded, command: Command[Any],
     try:
         answers = match_answers(loaded.row.thread_id, askable, command.resume, *known)
     except (InterruptAnsweredError, UnknownInterruptError):
-        refuse_again(run, reader, command.resume)
+        refuse_again(run.codec, reader, loaded.row.thread_id, command.resume)
         raise
-    answers = checked_decisions(run, answers)
+    answers = checked_decisions(loaded.row.thread_id, answers, run.clock.now())
     base = loaded.base
     if command.update is not None or command.goto:
         base = command_base(run, reader, loaded, command, newest)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from stepwell.codec import Codec
 from stepwell.errors import AlreadyDecidedError, ApprovalExpiredError
 from stepwell.graph.approval import ApprovalRequest, Decision
 from stepwell.graph.types import Answer
@@ -13,9 +14,6 @@ from stepwell.store import Reader
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.answer import Answered, id_map
 from stepwell.superstep.effects.approval import EXPIRED, decide, is_decision
-
-if TYPE_CHECKING:
-    from stepwell.runtime.run import Run
 
 
 def decides(resume: Any) -> bool:
@@ -26,9 +24,8 @@ def decides(resume: Any) -> bool:
     return is_decision(resume.value if isinstance(resume, Answer) else resume)
 
 
-def checked_decisions(run: Run, answers: Sequence[Answered]) -> list[Answered]:
+def checked_decisions(thread_id: str, answers: Sequence[Answered], now: int) -> list[Answered]:
     """Return the answers, with the decision in place of each that answers the question of an effect."""
-    now, thread_id = run.clock.now(), run.config.thread_id or ""
     return [
         answer._replace(value=decide(thread_id, answer.question.interrupt_id, answer.question.value, answer.value, now))
         if isinstance(answer.question.value, ApprovalRequest)
@@ -37,10 +34,9 @@ def checked_decisions(run: Run, answers: Sequence[Answered]) -> list[Answered]:
     ]
 
 
-def refuse_again(run: Run, reader: Reader, resume: Any) -> None:
+def refuse_again(codec: Codec, reader: Reader, thread_id: str, resume: Any) -> None:
     """Raise what says who decided first, where this is a second decision."""
-    given, thread_id = id_map(resume), run.config.thread_id or ""
-    made = list(_decisions(run, reader, thread_id))
+    given, made = id_map(resume), list(_decisions(codec, reader, thread_id))
     if given is None:
         found = made[-1:] if decides(resume) else []
     else:
@@ -52,7 +48,7 @@ def refuse_again(run: Run, reader: Reader, resume: Any) -> None:
         raise AlreadyDecidedError(thread_id=thread_id, interrupt_ids=[interrupt_id], open_ids=[], decision=decision)
 
 
-def _decisions(run: Run, reader: Reader, thread_id: str) -> Iterator[tuple[str, Decision]]:
+def _decisions(codec: Codec, reader: Reader, thread_id: str) -> Iterator[tuple[str, Decision]]:
     for row in reader.records_of_kind(thread_id, lifecycle.DECISION):
-        interrupt_id, _, decision = layout.decode_answer(run.codec, row.body, row_name(row))
+        interrupt_id, _, decision = layout.decode_answer(codec, row.body, row_name(row))
         yield interrupt_id, decision

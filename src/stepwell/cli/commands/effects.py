@@ -9,10 +9,16 @@ import click
 from stepwell.cli.completing import thread_ids
 from stepwell.cli.database import opened, thread_row
 from stepwell.cli.listing import page_options, say_more, write_page
-from stepwell.cli.screen import moment, short_moment, write_table
+from stepwell.cli.rendering import VALUE, as_json, opaque_codec
+from stepwell.cli.screen import cut, moment, say, short_moment, write_table
 from stepwell.cli.settings import Settings, global_options
 from stepwell.errors import UsageError
+from stepwell.runtime.effects.deciding import open_approvals
+from stepwell.runtime.loading import row_name
+from stepwell.runtime.reading.bare import bare_base
 from stepwell.runtime.reading.effect_list import Cursor, EffectStanding, list_effects
+from stepwell.store import Store
+from stepwell.superstep.body import open_checkpoint
 
 
 @click.command("effects")
@@ -27,16 +33,33 @@ def effects(settings: Settings, thread_id: str | None, in_doubt: bool, limit: in
     `resolve` says of one in doubt what happened.
     """
     with opened(settings) as saver:
+        asked = _asked(saver.store, thread_id) if thread_id is not None and not in_doubt and after is None else []
         found, last = list_effects(saver.store, thread_id, in_doubt, limit, _place(after))
         if thread_id is not None and not found:
             with saver.store.reading() as reader:
                 thread_row(reader, thread_id)
     more = None if last is None else ":".join(map(str, last))
     if settings.json:
-        write_page("effects", map(_facts, found), more)
+        write_page("effects", map(_facts, found), more, approvals=asked)
         return
     write_table(("key", "thread", "node", "name", "status", "attempts", "started"), list(map(_cells, found)))
+    for question in asked:
+        say(f"{question['node']} asks for approval ({question['id']}): {cut(question['planned_action'])}")
+        say(f"decide: {settings.approve_command(question['thread'], question['id'])}")
     say_more(more, option="--after")
+
+
+def _asked(store: Store, thread_id: str) -> list[dict[str, Any]]:
+    """Return the effects of a thread that wait for a decision, as JSON."""
+    with store.reading() as reader:
+        row = reader.newest(thread_id, "")
+        if row is None:
+            return []
+        base = bare_base(reader, opaque_codec(), row, open_checkpoint(row.body, row_name(row)))
+    return [
+        {"id": question.interrupt_id, "thread": thread_id, "node": task.node, **as_json(question.value)[VALUE]}
+        for task, question in open_approvals(base)
+    ]
 
 
 def _place(text: str | None) -> Cursor | None:

@@ -8,6 +8,7 @@ decision lands only over the rows that were seen.
 from __future__ import annotations
 
 import getpass
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from stepwell import points
@@ -199,19 +200,7 @@ class _Composing:
         changes = [self._change(row, status, record, ended)]
         if status == rules.DONE:
             changes += self._undone(record)
-        rows = Rows(seq, record.digest, thread.lineages, [], [record], (), changes)
-        return Claim(
-            thread_id=thread.thread_id,
-            graph_id=thread.graph_id,
-            seen=thread,
-            run=None,
-            rows=rows,
-            lease_seconds=None,
-            status=thread.status,
-            now=now,
-            at_work=thread.run_id,
-            whole=True,
-        )
+        return claim_beside(thread, record, changes, now)
 
     def _place(self) -> _Place:
         """Return where to record it: beside the attempt, where this thread is sure to hold that."""
@@ -257,6 +246,22 @@ class _Composing:
             return []
         changed = mine._replace(status=rules.COMPENSATED, epoch=self.thread.epoch + 1, digest=b"")
         return [EffectChange(seal_effect(changed), tuple(row.digest for row in rows))]
+
+
+def claim_beside(thread: ThreadRow, record: RecordRow, changes: Sequence[EffectChange], now: int) -> Claim:
+    """Return the claim that writes one record into a thread and leaves it to whom it belongs."""
+    return Claim(
+        thread_id=thread.thread_id,
+        graph_id=thread.graph_id,
+        seen=thread,
+        run=None,
+        rows=Rows(record.seq, record.digest, thread.lineages, [], [record], (), changes),
+        lease_seconds=None,
+        status=thread.status,
+        now=now,
+        at_work=thread.run_id,
+        whole=True,
+    )
 
 
 def is_running(store: Store, reader: Reader, row: EffectRow) -> bool:
