@@ -64,7 +64,9 @@ class Outbox:
         self.landed = (head_seq, head_digest)
 
     def go_back(self) -> tuple[int, bytes]:
-        """After a write failed: leave what came behind it, and return the head that the store has."""
+        """After a write failed, and all others are over: leave what came behind it; return the head the store has."""
+        if self._ahead is not None and self._ahead[0].exception() is None:
+            self._note_head(self._ahead[1])
         self._struck = self._broken = self._ahead = self.fault = None
         self.queued_seq = self.landed[0]
         return self.landed
@@ -98,9 +100,18 @@ class Outbox:
             elif not isinstance(error, StoreError):
                 self._broken = self._broken or commit
             elif self.fault is None:
+                error = self._cause(error)
                 self.fault = (
                     error if self._broken is None else StoreError(f"A write before it was interrupted: {error}")
                 )
+
+    def _cause(self, error: StoreError) -> StoreError:
+        """Return what a posted write failed with or, where the fence kept it out because the write that is ahead had
+        failed, what that one failed with."""
+        if isinstance(error, LeaseLostError) and self._ahead is not None and self._ahead[0].done():
+            before = self._ahead[0].exception()
+            return before if isinstance(before, StoreError) else error
+        return error
 
     def last_flying(self) -> Future[None] | None:
         """Return the newest posted write that is not known to be over."""
@@ -129,15 +140,16 @@ class Outbox:
 
     async def settle(self) -> None:
         """Wait for the write that is ahead, if one is, and for those posted beside it. Raises what they failed with."""
-        if self._ahead is not None:
-            await Settle(self._ahead[0])
-            self._note_ahead()
         await self.land()
+        self._note_ahead()
         if self.fault is not None:
             raise self.fault
 
     async def land(self) -> None:
-        """Wait until every posted write is over."""
+        """Wait until every write that was queued is over."""
+        if self._ahead is not None:
+            with suppress(StoreError):
+                await Settle(self._ahead[0])
         lock = self._run.ledger.lock
         while (last := self.last_flying()) is not None:
             with suppress(StoreError):
@@ -223,6 +235,9 @@ class Outbox:
         """Take note of the write that was ahead and is over; raises what it failed with."""
         if self._ahead is not None:
             future, commit = self._ahead
-            future.result()
+            if (error := future.exception()) is not None:
+                with self._run.ledger.lock:
+                    self.note_flown()  # the fence keeps out what was queued behind a write that failed
+                raise self.fault or error
             self._ahead = None
             self._note_head(commit)
