@@ -1,4 +1,4 @@
-"""A disk that is full at the nth write of a run whose nodes record what they do: the run says so, and frees the thread."""
+"""A disk that is full at the nth write of a run whose nodes record what they do: the run says so, and is over."""
 
 import asyncio
 from pathlib import Path

@@ -18,7 +18,6 @@ from stepwell.runtime.effects.declared import Declared
 from stepwell.runtime.effects.performing import Came, EffectCall
 from stepwell.runtime.effects.selecting import Done
 from stepwell.runtime.effects.undoing import UndoingRun
-from stepwell.runtime.effects.writing import ended_entry
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.scope import Scope, current
 from stepwell.store import EffectChange, seal_effect
@@ -146,8 +145,8 @@ class UndoCall(EffectCall):
     def asked(self, found: Sequence[Origin]) -> Asked:
         return Asked(compensation_key(self.row.key), self.fingerprint, self.thread_id, by_user=True)
 
-    async def _write(self, entry: Entry) -> bool:
-        is_written = await super()._write(self._with_its_effect(entry))
+    async def _put(self, entry: Entry) -> bool:
+        is_written = await super()._put(self._with_its_effect(entry))
         self.is_left = entry.commit is not None and self._marked in entry.commit.refused
         return is_written
 
@@ -168,7 +167,7 @@ class UndoCall(EffectCall):
     async def _mark(self, standing: Standing, ended: Ended) -> None:
         """Say once more that it is done, over the rows of its effect as they are now."""
         await Blocking(self._look_again)
-        await self._write(ended_entry(standing, lifecycle.RECEIPT, ended))
+        await self._write(standing, lifecycle.RECEIPT, ended)
 
     def _look_again(self) -> None:
         assert self.run.store is not None

@@ -77,6 +77,13 @@ def look(call: EffectCall) -> Sight:
         return _about(reader, verdict, asked, rows)
 
 
+def rows_under(run: Run, key: str) -> Sequence[EffectRow]:
+    """Return the rows under a key as they are now."""
+    assert run.store is not None
+    with run.store.reading() as reader:
+        return reader.effect(key)
+
+
 def _about(reader: Reader, verdict: Verdict, asked: Asked, rows: Sequence[EffectRow]) -> Sight:
     assert not isinstance(verdict, Perform | Renew)
     effect = verdict.effect

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from stepwell import points
 from stepwell.codec import is_scalar
 from stepwell.errors import (
+    EffectBusyError,
     EffectDeclarationError,
     EffectInDoubtError,
     EffectNotPerformed,
@@ -26,7 +27,7 @@ from stepwell.runtime.deadlines import Deadline
 from stepwell.runtime.effects.approving import Approving
 from stepwell.runtime.effects.declared import KEY, RAISE, RETRY, Declared
 from stepwell.runtime.effects.doubting import Doubt, consult, doubt_about
-from stepwell.runtime.effects.knowing import Sight, key_of, look, refusal
+from stepwell.runtime.effects.knowing import Sight, key_of, look, refusal, rows_under
 from stepwell.runtime.effects.working import Work
 from stepwell.runtime.effects.writing import Standing, ended_entry, intent_entry, was_refused
 from stepwell.runtime.journal import Entry, journal_of
@@ -153,7 +154,7 @@ class EffectCall:
     async def _reused(self, sight: Sight, standing: Standing) -> Any:
         assert sight.ended is not None
         if standing.mine is not None and standing.mine.finished_at == 0:  # in doubt here, and known there
-            await self._write(ended_entry(standing, lifecycle.RECEIPT, sight.ended._replace(how=KNOWN_ELSEWHERE)))
+            await self._write(standing, lifecycle.RECEIPT, sight.ended._replace(how=KNOWN_ELSEWHERE))
         return self.run.codec.loads(sight.ended.value, f"receipt of {self.declared.name}")
 
     async def _doubted(self, sight: Sight, standing: Standing) -> Came | None:
@@ -166,21 +167,31 @@ class EffectCall:
         return await self._consulted(standing, doubt, None)
 
     async def _attempt(self, standing: Standing) -> Came | None:
-        """Run the body once. None: look again."""
+        """Run the body once. None: look again. Until that is over, the key is this call's."""
+        at_work, work = journal_of(self.run).at_work, Work(self, standing)
+        if (other := at_work.setdefault(standing.key, work)) is not work and other.goes_on():
+            facts = {"name": self.declared.name, "key": standing.key, "thread_id": self.thread_id}
+            raise EffectBusyError(run_id=self.run.run_id, **facts)
+        at_work[standing.key] = work
+        try:
+            return await self._perform(standing, work)
+        finally:
+            if at_work.get(standing.key) is work:
+                del at_work[standing.key]
+
+    async def _perform(self, standing: Standing, work: Work) -> Came | None:
+        """Write the intent, run the body, write what came of it. None: look again."""
         entry = intent_entry(standing, self.run.clock.now())
         await Record(entry)
         if was_refused(entry):
             return None
         points.reach(points.INTENT_DURABLE)
         self.tries += 1
-        journal = journal_of(self.run)
-        work = Work(self, standing)
         inner = StepScope(self.scope, self.call_id, self.declared.step)
         inner.keeps_items = False
         limit = self.declared.step.timeout
         if limit is not None:
             inner.deadline = Deadline(limit, self.run.clock.monotonic, self.scope.hears)
-        journal.at_work[standing.key] = work
         showing.begun(self.owner, self._step()._replace(attempts=self.tries - 1))
         try:
             value = await Body(inner, work.body, self.declared.step.is_async, inner.deadline if limit else None)
@@ -192,9 +203,6 @@ class EffectCall:
             if not work.give_up():  # it had returned: its receipt is written, whatever else is on its way
                 await self._received(standing, work.value, PERFORMED)
             raise
-        finally:
-            if journal.at_work.get(standing.key) is work:
-                del journal.at_work[standing.key]
         points.reach(points.BODY_RETURNED)
         return await self._received(standing, value, PERFORMED)
 
@@ -203,9 +211,9 @@ class EffectCall:
         try:
             ended = self._receipt(standing, value, how)
         except UnserializableValueError as error:  # it has happened, and nobody can be told what it returned
-            await self._write(ended_entry(standing, lifecycle.DOUBT, self._ended(standing, error)))
+            await self._write(standing, lifecycle.DOUBT, self._ended(standing, error))
             raise
-        if not await self._write(ended_entry(standing, lifecycle.RECEIPT, ended)):
+        if not await self._write(standing, lifecycle.RECEIPT, ended):
             return None
         points.reach(points.RECEIPT_DURABLE)
         showing.finished(self.owner, self._step()._replace(status=DONE, attempts=self.tries), value, False)
@@ -217,7 +225,7 @@ class EffectCall:
         if by_body and (isinstance(error, EffectNotPerformed) or self.declared.fails_on(error)):
             await self._failed(standing, error)
             return None
-        if not await self._write(ended_entry(standing, lifecycle.DOUBT, self._ended(standing, error))):
+        if not await self._write(standing, lifecycle.DOUBT, self._ended(standing, error)):
             return None
         if self.declared.on_doubt == RETRY:
             await self._once_more(error)
@@ -244,7 +252,7 @@ class EffectCall:
         final = self._policy(error) is None
         ended = self._ended(standing, error)._replace(final=final)
         step = self._step(ended) if final else None
-        if await self._write(ended_entry(standing, lifecycle.EFFECT_FAILED, ended, step)):
+        if await self._write(standing, lifecycle.EFFECT_FAILED, ended, step):
             if step is not None:
                 showing.failed(self.owner, step._replace(attempts=self.tries))
             await self._once_more(error)
@@ -259,8 +267,17 @@ class EffectCall:
         policy = next((policy for policy in self.declared.step.retry if policy.matches(error)), None)
         return None if policy is None or self.tries >= policy.max_attempts else policy
 
-    async def _write(self, entry: Entry) -> bool:
+    async def _write(self, standing: Standing, kind: str, ended: Ended, failed: Step | None = None) -> bool:
         """Write what came of an attempt. False: another thread that shares the key was faster."""
+        while True:
+            before = standing.mine
+            if await self._put(ended_entry(standing, kind, ended, failed)):
+                return True
+            if not standing.holds(before, await Blocking(partial(rows_under, self.run, standing.key))):
+                return False
+
+    async def _put(self, entry: Entry) -> bool:
+        """Write over the rows as they were seen. False: they are others by now."""
         try:
             await Record(entry)
         except StepOverError:  # its node was given up: told with what the run writes next

@@ -28,11 +28,11 @@ class Standing:
         self.intent_seq = intent_seq
         self.mine: EffectRow | None = None
         self._others: dict[str, EffectRow] = {}
-        for row in rows:
-            if row.thread_id == call.thread_id:
-                self.mine = row
-            else:
-                self._others[row.thread_id] = row
+        self._see(rows)
+
+    def _see(self, rows: Sequence[EffectRow]) -> None:
+        self.mine = next((row for row in rows if row.thread_id == self.call.thread_id), None)
+        self._others = {row.thread_id: row for row in rows if row is not self.mine}
 
     @property
     def newest(self) -> EffectRow | None:
@@ -42,6 +42,13 @@ class Standing:
     def seen(self) -> tuple[bytes, ...]:
         rows = {**self._others, self.call.thread_id: self.mine}
         return tuple(row.digest for _, row in sorted(rows.items()) if row is not None)
+
+    def holds(self, before: EffectRow | None, rows: Sequence[EffectRow]) -> bool:
+        """Take these rows for what is known now, if the attempt that wrote `before` still speaks: a copy of its thread
+        came into being meanwhile, or changed what it says, and knows no end either."""
+        self._see(rows)
+        settled = any(row.status in (rules.DONE, rules.COMPENSATED) for row in self._others.values())
+        return self.mine is not None and self.mine == before and not settled
 
     def took(self, row: EffectRow) -> None:
         """Note what this attempt has written."""
