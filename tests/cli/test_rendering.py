@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypedDict
 import pytest
 from pydantic import BaseModel
 
+from stepwell import Decision, register_type
 from stepwell.cli.rendering import Renderer, as_json, opaque_codec
 from stepwell.cli.screen import brief, one_line, readable
 from stepwell.codec import Codec, Registry
@@ -33,6 +34,26 @@ class Node:
 class Model(BaseModel):
     n: int
     tags: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Everywhere:
+    n: int
+    inner: Any = None
+
+
+class Coin:
+    def __init__(self, cents: int) -> None:
+        self.cents = cents
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Coin) and other.cents == self.cents
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+register_type(Everywhere, name="shop:Everywhere")
+register_type(Coin, name="shop:Coin", dump=lambda coin: {"cents": coin.cents}, load=lambda parts: Coin(**parts))
 
 
 class Schema(TypedDict):
@@ -71,6 +92,21 @@ SHOWN = [
     (Pair(1, [2]), typed(f"{HOME}:Pair", {"left": 1, "right": [2]})),
     (Node("a", Node("b")), node("a", node("b"))),
     ({Node("a"): 1}, typed("dict", [[node("a"), 1]])),
+    (Everywhere(1, Node("a")), typed("shop:Everywhere", {"n": 1, "inner": node("a")})),
+    (Node("a", [Coin(5)]), node("a", [typed("shop:Coin", {"cents": 5})])),
+    (
+        Decision(status="approved", by="ann", at=datetime(2026, 1, 2, tzinfo=UTC), args={"to": Node("a")}),
+        typed(
+            "stepwell:Decision",
+            {
+                "status": "approved",
+                "by": "ann",
+                "at": typed("datetime:datetime", "2026-01-02T00:00:00+00:00"),
+                "note": None,
+                "args": {"to": node("a")},
+            },
+        ),
+    ),
     (Model(n=1, tags={"x"}), typed(f"{HOME}:Model", {"n": 1, "tags": ["x"]})),
 ]
 

@@ -8,6 +8,7 @@ import string
 import time
 from functools import cache
 from pathlib import Path
+from string import Formatter
 from typing import Any, TypedDict
 
 import pytest
@@ -113,6 +114,14 @@ def test_the_page_of_errors_lists_every_code_with_its_class() -> None:
     listed = {code: row[1].strip("`") for code, row in rows_of("docs/errors.md").items()}
     promised = {kind.code: kind.__name__ for kind in every_class()}
     assert listed == promised
+
+
+def test_no_fact_of_an_error_hides_what_every_error_has() -> None:
+    """A fact becomes an attribute: one called `code` would stand where callers read the stable code."""
+    facts = {
+        (kind.__name__, name) for kind in error_classes() for _, name, _, _ in Formatter().parse(kind.__doc__ or "")
+    }
+    assert {(kind, name) for kind, name in facts if name in dir(errors.StepwellError)} == set()
 
 
 class Fact:

@@ -213,7 +213,8 @@ def test_Q4_steps_that_change_places_between_crash_and_resume_are_named_with_eac
         call(changed, Command(resume="yes"), CONFIG)
     facts, text = caught.value.fields(), " ".join(str(caught.value).split())
     assert (facts["recorded"], facts["attempted"]) == ("double(1)", "double(2)")
-    assert facts["recorded_code"] == facts["code"] == steps.double.declared.code
+    assert caught.value.code == "non_determinism"
+    assert facts["recorded_code"] == facts["called_code"] == steps.double.declared.code
     for way_on in ("code that recorded it", "a name of its own", "graph.retry(config, tasks=[...])"):
         assert way_on in text
     assert changed.get_state(CONFIG).next == ("node",)

@@ -13,12 +13,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from stepwell.codec import Codec, Registry
-from stepwell.codec.registry import shown_name
+from stepwell.codec.registry import Entry, shown_name
 from stepwell.errors import CodecError
 from stepwell.graph.approval import ApprovalRequest, Decision
 
 TYPE: Final = "$type"
 VALUE: Final = "$value"
+_OWN: Final = "stepwell:"
+"""How the names begin under which Stepwell's own types are stored."""
 _MOST_BITS: Final = 4096
 """Larger integers are shown in hex: in decimal they take time that grows with their square."""
 
@@ -31,9 +33,18 @@ class Opaque:
     parts: Any
 
 
+class _Own(Registry):
+    """Knows Stepwell's own types, and none that a program has opened for its process with `register_type`."""
+
+    __slots__ = ()
+
+    def of_name(self, name: str) -> Entry | None:
+        return super().of_name(name) if name.startswith(_OWN) else None
+
+
 def opaque_codec() -> Codec:
-    """Return a codec that reads every sound record: values of classes become `Opaque`."""
-    return Codec(Registry(), Opaque)
+    """Return a codec that reads every sound record: values of classes become `Opaque`, but for Stepwell's own."""
+    return Codec(_Own(), Opaque)
 
 
 class Renderer:

@@ -13,7 +13,7 @@ class JournalError(StepwellError):
 
 class NonDeterminismError(JournalError, RuntimeError):
     """Thread {thread_id}: step {step_id} was recorded as {recorded}, and is now called as {attempted} (recorded by code
-    {recorded_code}, this is {code}). A node must make the same calls when it runs again. Go on with the code
+    {recorded_code}, this is {called_code}). A node must make the same calls when it runs again. Go on with the code
     that recorded it, give the call that changed a name of its own, or run the node anew: graph.retry(config,
     tasks=[...])."""
 

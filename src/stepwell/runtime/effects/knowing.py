@@ -216,5 +216,5 @@ def refusal(call: EffectCall, sight: Sight) -> JournalError:
         recorded=recorded,
         attempted=call.shown,
         recorded_code=sight.intent.code if sight.intent is not None else "?",
-        code=call.declared.step.code,
+        called_code=call.declared.step.code,
     )

@@ -229,7 +229,7 @@ def check_same(scope: Scope, known: Step, step: Step) -> None:
                 recorded=f"{known.callee}{known.shown}",
                 attempted=f"{step.callee}{step.shown}",
                 recorded_code=known.code,
-                code=step.code,
+                called_code=step.code,
             ),
         )
         raise call.broken
