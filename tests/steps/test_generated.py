@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given, strategies as st
 
 from stepwell import points
@@ -17,6 +18,7 @@ from tests.runtime.deaths import Saver
 from tests.runtime.graphs import thread
 from tests.steps.workflows import Code, Memory, Workflow, drive, expected, recorded, workflows
 
+pytestmark = pytest.mark.timeout(1800)  # for the profile that looks for new examples
 APIS, MODES = st.sampled_from(("sync", "async")), st.sampled_from(("sync", "async", "exit"))
 
 
@@ -33,12 +35,16 @@ class Lives:
 
     def end(self, deaths: list[int]) -> list[object] | None:
         """Return what a new thread ends with whose processes die so: each when it has reached so many points."""
-        self.code.world = Memory()
+        world = self.code.world = Memory()
         thread_id = f"t{next(self._threads)}"
         for dies_at in deaths:
             if (end := self._live(thread_id, dies_at)) is not None:
-                return end
-        return self._live(thread_id, None)
+                break
+        else:
+            end = self._live(thread_id, None)
+        paid = list(world.paid.values())
+        assert len(paid) == len(set(paid)), "an effect was performed under two keys"
+        return end
 
     def _live(self, thread_id: str, dies_at: int | None) -> list[object] | None:
         epoch, known = recorded(self.saver, thread_id)

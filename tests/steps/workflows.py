@@ -1,7 +1,8 @@
 """Workflows made up by chance: what they are, what they must end with, how they run, and how they are driven to their
 end through crashes.
 
-A workflow is a graph of nodes whose code is data: steps, some at once, some within others, some failing, and questions.
+A workflow is a graph of nodes whose code is data: steps, some at once, some within others, some failing, effects,
+questions, and waits for signals.
 `expected` says what it ends with, without any engine.
 """
 
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from hypothesis import strategies as st
 
-from stepwell import START, Command, EmptyInputError, RetryPolicy, StateGraph, interrupt, task
+from stepwell import START, Command, EmptyInputError, RetryPolicy, StateGraph, effect, interrupt, task, wait_for
 from stepwell.runtime.scope import current
 from stepwell.superstep.step_body import decode_step
 from stepwell.superstep.steps import DONE
@@ -26,6 +27,18 @@ ALWAYS = 99
 
 class Ask(NamedTuple):
     """A question."""
+
+    path: str
+
+
+class Signal(NamedTuple):
+    """A wait for a signal."""
+
+    path: str
+
+
+class Effect(NamedTuple):
+    """A call of an effect, whose other side honours keys."""
 
     path: str
 
@@ -50,7 +63,7 @@ class Together(NamedTuple):
     beside: bool = False
 
 
-Part = Ask | Step | Together
+Part = Ask | Signal | Effect | Step | Together
 
 
 class Node(NamedTuple):
@@ -80,14 +93,18 @@ def _parts(draw: Any, path: str, depth: int) -> tuple[Part, ...]:
 
 @st.composite
 def _part(draw: Any, path: str, depth: int) -> Part:
-    kind = draw(st.sampled_from(["step", "step", "step", "together", "ask"]))
-    if kind == "ask":
-        return Ask(path)
+    kind = draw(st.sampled_from(["step", "step", "step", "together", "effect", "ask", "signal"]))
+    if kind in _ALONE:
+        alone: Part = _ALONE[kind](path)
+        return alone
     if kind == "together":
         steps = [draw(_step(f"{path}.{i}", depth)) for i in range(draw(st.integers(2, 3)))]
         return Together(tuple(steps), draw(st.booleans()))
     found: Step = draw(_step(path, depth))
     return found
+
+
+_ALONE: dict[str, Any] = {"ask": Ask, "signal": Signal, "effect": Effect}
 
 
 @st.composite
@@ -115,8 +132,10 @@ def _all(parts: tuple[Part, ...]) -> list[Any]:
 
 
 def _value(part: Part) -> Any:
-    if isinstance(part, Ask):
+    if isinstance(part, Ask | Signal):
         return answer_to(part.path)
+    if isinstance(part, Effect):
+        return receipt_for(part.path)
     if isinstance(part, Together):
         return _all(part.steps)
     return f"caught {part.path}" if part.fails == ALWAYS else [part.path, *_all(part.within)]
@@ -124,6 +143,10 @@ def _value(part: Part) -> Any:
 
 def answer_to(question: str) -> str:
     return f"yes, {question}"
+
+
+def receipt_for(path: str) -> str:
+    return f"receipt for {path}"
 
 
 # -- how it runs ------------------------------------------------------------------------------------------------------
@@ -152,12 +175,18 @@ class World(Protocol):
         """Note that a step fails."""
         ...
 
+    def pays(self, key: str, path: str) -> None:
+        """Note that an effect's body is performed under this key: once, however often it is."""
+        ...
+
 
 class Memory:
     """A world within this process."""
 
     def __init__(self) -> None:
         self.called: list[Called] = []
+        self.paid: dict[str, str] = {}
+        """Key → the path of the effect."""
         self._failures: dict[str, int] = {}
 
     def begins(self, called: Called) -> None:
@@ -168,6 +197,9 @@ class Memory:
 
     def fails(self, path: str) -> None:
         self._failures[path] = self.failures(path) + 1
+
+    def pays(self, key: str, path: str) -> None:
+        assert self.paid.setdefault(key, path) == path
 
 
 class Code:
@@ -187,6 +219,8 @@ class Code:
             for is_async in (False, True)
             for again in (False, True)
         }
+        self._pay = effect(name="pay", on_doubt="retry")(self._paid)
+        self._apay = effect(name="apay", on_doubt="retry")(self._apaid)
         self._steps = {step.path: step for node in workflow for step in _steps_of(node.parts)}
         self._policy = often
 
@@ -217,8 +251,10 @@ class Code:
         return [self._part(part) for part in parts]
 
     def _part(self, part: Part) -> Any:
-        if isinstance(part, Ask):
-            return interrupt(part.path)
+        if isinstance(part, Ask | Signal):
+            return interrupt(part.path) if isinstance(part, Ask) else wait_for(part.path)
+        if isinstance(part, Effect):
+            return self._pay(part.path)
         if isinstance(part, Step):
             return _result(self._call(part))
         if not part.beside:
@@ -241,8 +277,10 @@ class Code:
         return [await self._apart(part) for part in parts]
 
     async def _apart(self, part: Part) -> Any:
-        if isinstance(part, Ask):
-            return interrupt(part.path)
+        if isinstance(part, Ask | Signal):
+            return interrupt(part.path) if isinstance(part, Ask) else wait_for(part.path)
+        if isinstance(part, Effect):
+            return await self._apay(part.path)
         if isinstance(part, Step):
             return await _aresult(self._call(part))
         if part.beside:
@@ -256,6 +294,14 @@ class Code:
         return self._over(step, found)
 
     # both
+
+    def _paid(self, path: str, idempotency_key: str) -> str:
+        self.world.pays(idempotency_key, path)
+        return receipt_for(path)
+
+    async def _apaid(self, path: str, idempotency_key: str) -> str:
+        await asyncio.sleep(0)
+        return self._paid(path, idempotency_key)
 
     def _begun(self, path: str) -> Step:
         scope: Any = current.get()
@@ -308,7 +354,7 @@ def drive(graph: Any, config: Any, api: str, durability: str) -> list[Any]:
     given: Any = None
     while True:
         try:
-            _invoke(graph, config, api, given, durability)
+            found = _invoke(graph, config, api, given, durability)
         except EmptyInputError:
             given = {"log": []}
             continue
@@ -316,15 +362,16 @@ def drive(graph: Any, config: Any, api: str, durability: str) -> list[Any]:
         if not state.next:
             log: list[Any] = state.values["log"]
             return log
-        given = Command(resume={question.id: answer_to(question.value) for question in state.interrupts})
-        given = given if state.interrupts else None
+        for wait in found.get("__waiting__", ()):
+            graph.signal(config, wait.key, answer_to(wait.key), id=wait.key)
+        answers = {question.id: answer_to(question.value) for question in state.interrupts}
+        given = Command(resume=answers) if answers else None
 
 
-def _invoke(graph: Any, config: Any, api: str, given: Any, durability: str) -> None:
+def _invoke(graph: Any, config: Any, api: str, given: Any, durability: str) -> Any:
     if api == "async":
-        asyncio.run(graph.ainvoke(given, config, durability=durability))
-    else:
-        graph.invoke(given, config, durability=durability)
+        return asyncio.run(graph.ainvoke(given, config, durability=durability))
+    return graph.invoke(given, config, durability=durability)
 
 
 def recorded(saver: Any, thread_id: str) -> tuple[int, set[str]]:
