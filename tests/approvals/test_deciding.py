@@ -296,6 +296,7 @@ def test_a_second_decision_is_told_the_first(
     ) as no:
         call(graph, Command(resume={question.id: second} if by_id else second), thread())
     first = Decision(status="approved", by="ann", at=AT, note="go", args={"cents": 7})
+    assert f"question {question.id} of thread" in str(no.value)
     assert (no.value.fields()["decision"], no.value.fields()["interrupt_ids"]) == (first, [question.id])
     assert (head(saver), outside.times) == (before, {"a:7": 1})
 

@@ -81,6 +81,22 @@ def test_non_determinism(outside: Outside) -> None:
     assert steady.invoke(Command(resume="!"), thread("steady"))["log"] == ["1 #2", "!"]
 
 
+def test_an_effect_under_another_name_is_another_effect_and_the_old_doubt_stays(outside: Outside) -> None:
+    """A function renamed while its call is in doubt happens anew, under another key; under its old name it goes on."""
+    saver = InMemorySaver()
+    for name, asked in (("thread", "bill"), ("kept", "charge")):
+        outside.losses = [TimeoutError("no answer")]
+        with pytest.raises(TimeoutError):
+            one(lambda state: {"log": [charging(outside)(1)]}, saver).invoke({}, thread(name))
+        renamed = charging(outside, name=asked)
+        one(lambda state, renamed=renamed: {"log": [renamed(1)]}, saver).invoke(None, thread(name))
+    assert sorted(statuses(saver, "thread")) == ["done", "doubt"]
+    assert statuses(saver, "kept") == ["done"]
+    lost, anew, first, again = outside.keys
+    assert lost != anew
+    assert first == again
+
+
 def test_thread_id_collision(outside: Outside) -> None:
     """Threads whose ids, nodes and keys run together when they are joined have keys of their own."""
     saver = InMemorySaver()

@@ -263,7 +263,7 @@ def test_without_a_checkpointer_an_effect_is_refused(outside: Outside) -> None:
 def test_arguments_that_do_not_fit_are_an_error_of_the_call(outside: Outside) -> None:
     saver = InMemorySaver()
     charge = charging(outside)
-    with pytest.raises(TypeError, match="missing a required argument: 'amount'"):
+    with pytest.raises(TypeError, match=r"charge\(\): missing a required argument: 'amount'"):
         one(lambda state: charge(), saver).invoke({}, thread())
     with pytest.raises(TypeError, match=r"charge\(\) gets its idempotency_key from the engine"):
         one(lambda state: charge(1, idempotency_key="mine"), saver).invoke({}, thread("u"))

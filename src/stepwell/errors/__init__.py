@@ -168,8 +168,8 @@ class NestedThreadError(UsageError):
 
 
 class NoCheckpointerError(UsageError):
-    """{operation} needs a checkpointer: No checkpointer set. Compile with checkpointer=SqliteSaver("file.db") or
-    InMemorySaver()."""
+    """{operation} needs a checkpointer. No checkpointer set: compile the graph, or decorate the entrypoint, with
+    checkpointer=SqliteSaver("file.db") or InMemorySaver()."""
 
     code = "no_checkpointer"
 

@@ -20,7 +20,7 @@ class InterruptAnsweredError(UsageError):
 
 
 class AlreadyDecidedError(InterruptAnsweredError):
-    """The question {interrupt_ids} of thread {thread_id} is decided: {decision}. A decision is made once. Nothing was
+    """The question {interrupt_id} of thread {thread_id} is decided: {decision}. A decision is made once. Nothing was
     recorded."""
 
     code = "already_decided"

@@ -45,7 +45,8 @@ def refuse_again(codec: Codec, reader: Reader, thread_id: str, resume: Any) -> N
         if decision.status == EXPIRED:
             told = f"It is too late to decide about question {interrupt_id} of thread {thread_id}: it {decision}."
             raise ApprovalExpiredError(told, thread_id=thread_id, interrupt_id=interrupt_id, expires_at=decision.at)
-        raise AlreadyDecidedError(thread_id=thread_id, interrupt_ids=[interrupt_id], open_ids=[], decision=decision)
+        facts = {"interrupt_id": interrupt_id, "interrupt_ids": [interrupt_id], "open_ids": []}
+        raise AlreadyDecidedError(thread_id=thread_id, decision=decision, **facts)
 
 
 def _decisions(codec: Codec, reader: Reader, thread_id: str) -> Iterator[tuple[str, Decision]]:

@@ -81,8 +81,7 @@ class EffectCall:
         if KEY in kwargs:
             raise TypeError(f"{declared.name}() gets its {KEY} from the engine: declare key=... to choose one")
         self.thread_id = self.owner.base.identity.thread_id
-        arguments = declared.signature.bind(*args, **kwargs).arguments
-        self.call_with(args, kwargs, arguments)
+        self.call_with(args, kwargs, _bound(declared, args, kwargs))
         self.call_id = scope.call_id(declared.name, self.named)
         self.position = position_id(self.owner.task, self.call_id)
         self.tries = 0
@@ -324,6 +323,14 @@ class EffectCall:
         error = doubt.error or "its process died"
         showing.failed(self.owner, self._step()._replace(error=error, attempts=self.tries))
         return EffectInDoubtError(name=doubt.name, key=doubt.key, error=error, thread_id=self.thread_id)
+
+
+def _bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Mapping[str, Any]:
+    """Return the arguments by name. Raises TypeError, as the function itself would, where they do not fit."""
+    try:
+        return declared.signature.bind(*args, **kwargs).arguments
+    except TypeError as error:
+        raise TypeError(f"{declared.name}(): {error}") from None
 
 
 def _intent_seq(call: EffectCall, sight: Sight) -> int:
