@@ -2,11 +2,13 @@
 
 import operator
 import threading
+from concurrent.futures import wait
 from typing import Annotated, Any, TypedDict
 
 import pytest
 
 from stepwell import START, StateGraph, task
+from stepwell.runtime.ports import SYNC_CALLS
 
 
 class Log(TypedDict):
@@ -90,3 +92,25 @@ def test_steps_that_wait_for_steps_of_their_own_do_not_wait_for_ever() -> None:
         return {"log": [future.result() for future in [outer(number) for number in range(40)]]}
 
     assert run(node, max_concurrency=1) == [sum(range(number)) for number in range(40)]
+
+
+@pytest.mark.parametrize("limit", [1, 2, None])
+def test_steps_that_wait_for_those_within_them_leave_these_their_threads(limit: int | None) -> None:
+    """`concurrent.futures.wait` runs no step itself: each needs a thread, however many of those around them wait."""
+    count = (limit or SYNC_CALLS) + 1
+
+    @task
+    def inner(number: int) -> int:
+        return number
+
+    @task
+    def outer(number: int) -> int:
+        done, _ = wait([inner(number), inner(number)], 30)
+        return len(done)
+
+    def node(state: Log) -> Any:
+        steps = [outer(number) for number in range(count)]
+        done, _ = wait(steps, 30)
+        return {"log": [len(done), {step.result() for step in steps}]}
+
+    assert run(node, max_concurrency=limit) == [count, {2}]

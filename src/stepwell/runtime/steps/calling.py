@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from stepwell.runtime.calls import Call, TaskRun
     from stepwell.runtime.run import Run
+    from stepwell.runtime.steps.threads import StepThreads
     from stepwell.superstep.items import ItemWrite
 
 
@@ -275,7 +276,7 @@ def _started(scope: Scope, declared: StepCode, steps: Steps, on_loop: bool) -> A
     """Start a step where its caller is: on the loop, or beside the thread."""
     children, turn = children_of(scope), turn_of(_run_of(scope))
     if not on_loop and not declared.is_async:
-        step = start_on_thread(steps, journal_of(_run_of(scope)).threads, turn)
+        step = start_on_thread(steps, _threads(scope), turn)
         children.add(step, step.cancel)
         return step
     future: Future[Any] | asyncio.Future[Any]
@@ -287,6 +288,11 @@ def _started(scope: Scope, declared: StepCode, steps: Steps, on_loop: bool) -> A
         future = start_on_background_loop(steps, turn)
     children.add(future, None if turn is None else partial(turn.give_up, future.cancel))
     return future
+
+
+def _threads(scope: Scope) -> StepThreads:
+    """Return the threads of the steps that this code calls."""
+    return journal_of(_run_of(scope)).threads if scope.outer is None else _threads(scope.outer).within()
 
 
 def children_of(scope: Scope) -> Children:

@@ -39,6 +39,15 @@ class StepThreads:
         self._queued: deque[Work] = deque()
         self._working = 0
         self._held: Work | None = None
+        self._within: StepThreads | None = None
+
+    def within(self) -> StepThreads:
+        """Return the threads of the steps that steps on these threads call: as many again, so that those which wait
+        for the steps within them do not keep them from a thread."""
+        with self._lock:
+            if self._within is None:
+                self._within = StepThreads(self._limit)
+            return self._within
 
     def start(self, work: Work) -> None:
         """Have a step begun beside its caller, or by its caller where that waits for it at once."""
