@@ -297,3 +297,96 @@ def test_an_effect_that_failed_may_be_called_with_other_inputs_under_another_key
     assert graph.invoke(Command(resume="!"), thread()) == {"log": ["2 #1", "!"]}
     assert len(set(keys)) == 2
     assert outside.times == {2: 1}
+
+
+# -- what a copy and its original did after the copy ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "second"), [("t", "copy"), ("copy", "t")])
+def test_a_fork_in_a_copy_finds_what_the_other_thread_did_after_the_copy_in_a_lineage_that_both_know(
+    outside: Outside, saver: InMemorySaver, first: str, second: str
+) -> None:
+    """Whatever way the fork is made, it answers as the lineage would have that it was forked from."""
+    graph = ordering(charging(outside), saver)
+    graph.invoke({}, thread(), interrupt_before=["pay"])
+    saver.copy_thread("t", "copy")
+    assert graph.invoke(None, thread(first))["log"] == ["p", "p #1", "e"]
+    assert graph.invoke(None, graph.fork(before_paying(graph, second)))["log"] == ["p", "p #1", "e"]
+    assert graph.invoke(None, before_paying(graph, second))["log"] == ["p", "p #1", "e"]
+    other = graph.fork(before_paying(graph, second), {"log": ["q"]}, as_node="prepare")
+    assert graph.invoke(None, other)["log"] == ["p", "q", "pq #2", "e"]
+    assert outside.times == {"p": 1, "pq": 1}
+
+
+def test_a_doubt_of_the_original_after_the_copy_is_a_doubt_in_a_fork_in_the_copy(
+    outside: Outside, saver: InMemorySaver
+) -> None:
+    outside.losses = [OSError("lost")]
+    graph = ordering(charging(outside, on_doubt="raise"), saver)
+    graph.invoke({}, thread(), interrupt_before=["pay"])
+    saver.copy_thread("t", "copy")
+    with pytest.raises(EffectInDoubtError):
+        graph.invoke(None, thread())
+    with pytest.raises(EffectInDoubtError, match=rows(saver)[0].key):
+        graph.invoke(None, graph.fork(before_paying(graph, "copy")))
+    assert outside.times == {"p": 1}
+
+
+def test_a_copy_of_a_copy_keeps_to_what_the_copy_did_at_a_place_where_the_original_did_something_else(
+    outside: Outside, saver: InMemorySaver
+) -> None:
+    """The original has the place's key; what the copy did in its stead goes along with the copy's rows."""
+    wanted = {"t": "a", "copy": "b", "copy of the copy": "b"}
+    charge = charging(outside)
+
+    def node(state: Any, config: Any) -> Any:
+        return {"log": [charge(wanted[config["configurable"]["thread_id"]]), interrupt("?")]}
+
+    graph = StateGraph(Log).add_node("first", note("first")).add_node("n", node)
+    compiled = graph.add_edge(START, "first").add_edge("first", "n").compile(checkpointer=saver)
+    compiled.invoke({}, thread(), interrupt_before=["n"])
+    saver.copy_thread("t", "copy")
+    compiled.invoke(None, thread())
+    compiled.invoke(None, thread("copy"))
+    saver.copy_thread("copy", "copy of the copy")
+    for each in ("copy of the copy", "copy", "t"):
+        compiled.invoke(Command(resume="!"), thread(each))
+    assert outside.times == {"a": 1, "b": 1}
+    assert len(set(outside.keys)) == 2
+
+
+def test_a_thread_forked_off_knows_what_each_lineage_did_there(outside: Outside, saver: InMemorySaver) -> None:
+    """An ancestor's receipt goes along, whatever the lineage itself did at that place."""
+    wanted = ["a"]
+    charge = charging(outside)
+    graph = StateGraph(Log).add_node("prepare", note("p")).add_node("pay", lambda state: {"log": [charge(wanted[0])]})
+    compiled = graph.add_edge(START, "prepare").add_edge("prepare", "pay").compile(checkpointer=saver)
+    compiled.invoke({}, thread())
+    wanted[0] = "b"
+    fork = compiled.fork(before_paying(compiled))
+    assert compiled.invoke(None, fork)["log"] == ["p", "b #2"]
+    for content, receipt in (("a", "a #1"), ("b", "b #2"), ("a", "a #1")):
+        wanted[0] = content
+        branch = compiled.fork(fork, thread_id=f"branch {len(rows(saver))}")
+        assert compiled.invoke(None, branch)["log"] == ["p", receipt]
+        fork = compiled.get_state(branch).config
+    assert outside.times == {"a": 1, "b": 1}
+
+
+# -- what did not come to its end -------------------------------------------------------------------------------------
+
+
+def test_what_failed_here_is_not_performed_once_the_lineage_it_was_forked_from_has_done_it(
+    outside: Outside, saver: InMemorySaver
+) -> None:
+    graph = ordering(charging(outside), saver)
+    graph.invoke({}, thread(), interrupt_before=["pay"])
+    place = graph.get_state(thread()).config
+    outside.refusals = [ConnectionRefusedError("no")]
+    fork = graph.fork(place)
+    with pytest.raises(ConnectionRefusedError):
+        graph.invoke(None, fork)
+    again = graph.fork(place)
+    assert graph.invoke(None, again)["log"] == ["p", "p #1", "e"]
+    assert graph.invoke(None, fork)["log"] == ["p", "p #1", "e"]
+    assert outside.times == {"p": 1}

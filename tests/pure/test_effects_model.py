@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from stepwell.superstep.effects.keys import (
     BROUGHT,
     GLOBAL,
+    keys_of_place,
     lineages_to_search,
     origin_of_lineage,
     position_key,
@@ -28,12 +29,9 @@ from stepwell.superstep.effects.rules import (
     Known,
     Perform,
     Refuse,
-    Renew,
     Reuse,
-    is_renewable,
+    counting,
     judge,
-    own_of,
-    spokesman,
 )
 
 VALID_FOR = 50
@@ -128,30 +126,21 @@ class Effects(RuleBasedStateMachine):
     def under(self, key: str) -> list[Known]:
         return [self.known(row) for (its, _), row in sorted(self.rows.items()) if its == key]
 
-    def in_lineages(self, thread: Thread, position: str) -> list[Known]:
-        found = []
-        for lineage in lineages_to_search(thread.lineage, thread.forks):
-            here = [
-                row
-                for row in self.rows.values()
-                if (row.thread, row.lineage, row.position) == (thread.name, lineage, position)
-            ]
-            if here:
-                last = max(here, key=lambda row: row.seq)
-                found.append(spokesman(self.under(last.key), thread.name, last.fingerprint))
-        return found
+    def at(self, thread: Thread, position: str) -> list[Row]:
+        """Return a thread's effects at a position, the last one first."""
+        found = [row for row in self.rows.values() if (row.thread, row.position) == (thread.name, position)]
+        return sorted(found, key=lambda row: -row.seq)
 
     def judged(self, thread: Thread, asked: Asked, position: str) -> Perform | Reuse | InDoubt | Refuse:
-        lineages = [] if asked.by_user else self.in_lineages(thread, position)
-        for _ in range(20):
-            under = self.under(asked.key)
-            own = own_of(asked, under)
-            renewed = own is not None and is_renewable(asked, own) and bool(self.under(renewed_key(own.key)))
-            verdict = judge(asked, under, lineages, self.now, renewed)
-            if not isinstance(verdict, Renew):
-                return verdict
-            asked, lineages = asked._replace(key=verdict.key), []
-        raise AssertionError("it never ends")
+        keys: list[str] = []
+        if not asked.by_user:
+            last: dict[int, list[str]] = {}
+            for row in self.at(thread, position):
+                if row.lineage == BROUGHT or row.lineage not in last:
+                    last.setdefault(row.lineage, []).append(row.key)
+            asked = asked._replace(key=last.pop(thread.lineage, [asked.key])[0])
+            keys = keys_of_place(thread.name, thread.lineage, position, thread.forks, last, thread.copied_from)
+        return judge(asked, self.under, counting(asked, keys, self.under, self.now), self.now)
 
     def write(self, thread: Thread, key: str, position: str, fingerprint: str, status: str, receipt: int = 0) -> Row:
         self.seq += 1
@@ -214,9 +203,9 @@ class Effects(RuleBasedStateMachine):
     @rule(
         name=st.sampled_from(["t", "u", "copy"]),
         place=st.sampled_from(["retry", "raise", "look up"]),
-        by_user=st.booleans(),
-        fingerprint=st.sampled_from(["a", "a", "a", "b"]),
-        on_fork=st.sampled_from(["reuse", "reuse", "reissue", "forbid"]),
+        by_user=st.sampled_from([False, False, True]),
+        fingerprint=st.sampled_from(["a", "a", "b"]),
+        on_fork=st.sampled_from(["reuse", "reuse", "reuse", "reissue", "forbid"]),
         expires=st.booleans(),
         end=st.sampled_from(ENDS),
     )
@@ -257,26 +246,52 @@ class Effects(RuleBasedStateMachine):
         self.perform(thread, effect.key, position, effect.fingerprint, policy, end)
 
     def checked(self, thread: Thread, asked: Asked, position: str, verdict: Perform | Reuse | InDoubt | Refuse) -> None:
-        here = [row for row in self.rows.values() if (row.thread, row.position) == (thread.name, position)]
-        mine = max((row for row in here if row.lineage == thread.lineage), key=lambda row: row.seq, default=None)
-        if mine is not None and not asked.by_user and mine.fingerprint != asked.fingerprint and mine.status != FAILED:
-            assert isinstance(verdict, Refuse), "a position is called with other inputs"
-        done = [row for row in here if row.status == DONE and row.fingerprint == asked.fingerprint]
-        if asked.by_user and done and asked.valid_for is None:
-            assert not isinstance(verdict, Perform | InDoubt)
-        if not asked.by_user and done and asked.valid_for is None and asked.on_fork == "reuse":
-            ahead = (thread.lineage, *lineages_to_search(thread.lineage, thread.forks))
-            if mine is None and any(row.lineage in ahead for row in done):
-                assert not isinstance(verdict, Perform), "it happened where it counts"
+        mine = next((row for row in self.at(thread, position) if row.lineage == thread.lineage), None)
+        if mine is not None and not asked.by_user and mine.status != FAILED:
+            if mine.fingerprint != asked.fingerprint:
+                assert isinstance(verdict, Refuse), "a position is called with other inputs"
+            elif not self.is_old(asked, mine):
+                assert not isinstance(verdict, Perform), "it happened here, or may have"
+                assert isinstance(verdict, Perform) or verdict.effect.key == mine.key, "another effect answers for it"
+        if asked.on_fork == "reuse" and self.that_count(thread, asked, position):
+            assert not isinstance(verdict, Perform), "it happened where it counts, or may have"
         if isinstance(verdict, Reuse):
             assert verdict.effect.key in self.receipts
             assert verdict.effect.fingerprint == asked.fingerprint, "a receipt of something else"
-            if asked.valid_for is not None:
-                assert self.now - verdict.effect.finished_at <= asked.valid_for
-            assert verdict.inherited or verdict.effect.thread_id == thread.name or asked.by_user
+            assert not self.is_old(asked, verdict.effect)
+            assert verdict.inherited or verdict.effect.thread_id == thread.name
         if isinstance(verdict, InDoubt):
             assert verdict.effect.key not in self.receipts
             assert verdict.effect.fingerprint == asked.fingerprint
+
+    def is_old(self, asked: Asked, effect: Row | Known) -> bool:
+        valid_for = asked.valid_for
+        return effect.status == DONE and valid_for is not None and self.now - effect.finished_at > valid_for
+
+    def that_count(self, thread: Thread, asked: Asked, position: str) -> list[Row]:
+        """Return what has happened, or may have, with the same inputs where this call must be told of it."""
+        ahead = (thread.lineage, *lineages_to_search(thread.lineage, thread.forks))
+        copied = {name for name, other in self.threads.items() if other.copied_from} | {"t"}
+        return [
+            row
+            for row in self.rows.values()
+            if (row.position, row.fingerprint) == (position, asked.fingerprint)
+            and row.status != FAILED
+            and not self.is_old(asked, row)
+            and (
+                asked.by_user
+                or (row.thread == thread.name and row.lineage in ahead)
+                or (self.is_shared(row) and thread.name in copied and row.lineage in ahead)
+            )
+        ]
+
+    def is_shared(self, row: Row) -> bool:
+        """Tell whether a row stands under a key that a copy of its thread knows the place by."""
+        lineages = self.threads["copy"].copied_from[0][1] if "copy" in self.threads else 0
+        key = position_key("t", row.lineage, row.position)
+        while key != row.key and self.under(key):
+            key = renewed_key(key)
+        return key == row.key and row.thread in ("t", "copy") and 0 <= row.lineage < lineages
 
     @rule(name=st.sampled_from(["t", "u", "copy"]), back=st.integers(0, 3))
     def fork(self, name: str, back: int) -> None:
@@ -300,8 +315,15 @@ class Effects(RuleBasedStateMachine):
     @rule()
     def fork_into_another_thread(self) -> None:
         self.threads["branch"] = Thread("branch")
+        source = self.threads["t"]
+        order = (source.lineage, *lineages_to_search(source.lineage, source.forks))
+        brought = [
+            next(row for row in self.at(source, position) if row.lineage == lineage)
+            for position, lineage in {(row.position, row.lineage) for row in self.rows.values() if row.thread == "t"}
+            if lineage in order and not position.startswith("global")
+        ]
         for (key, thread), row in list(self.rows.items()):
-            if thread == "t" and not row.position.startswith("global") and row.lineage == self.threads["t"].lineage:
+            if thread == "t" and row in brought:
                 self.rows[key, "branch"] = replace(row, thread="branch", lineage=BROUGHT, epoch=0)
 
     @precondition(lambda self: "branch" in self.threads)

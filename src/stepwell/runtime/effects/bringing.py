@@ -23,12 +23,14 @@ def brought_effects(reader: Reader, source: str, lineage: int, target: str) -> t
     """Return what a thread that is forked off a lineage begins with: what would have answered there."""
     forks = [(row.lineage, row.parent_lineage, row.parent_seq) for row in reader.lineages(source)]
     order = {each: rank for rank, each in enumerate((lineage, *lineages_to_search(lineage, forks)))}
-    chosen: dict[str, EffectRow] = {}
+    chosen: dict[tuple[object, ...], EffectRow] = {}
     for row in sorted(_effects_of(reader, source), key=lambda row: (order.get(row.lineage, 0), -row.seq)):
         if row.scope != POSITION:
-            chosen[row.key] = row
-        elif row.lineage in order:
-            chosen.setdefault(row.position, row)
+            chosen[row.scope, row.key] = row
+        elif row.lineage == BROUGHT:
+            chosen[row.position, row.lineage, row.key] = row
+        elif row.lineage in order:  # what each lineage did there last
+            chosen.setdefault((row.position, row.lineage), row)
     return _as_own(target, (_whole(reader, row) for row in chosen.values()))
 
 

@@ -23,15 +23,14 @@ from stepwell.superstep.effects.keys import (
     BROUGHT,
     GLOBAL,
     POSITION,
-    lineages_to_search,
+    keys_of_place,
     origin_of_lineage,
     position_key,
-    renewed_key,
     user_key,
 )
 from stepwell.superstep.effects.layout import Ended, Intent, decode_ended, decode_intent
 from stepwell.superstep.effects.resolution import decode_resolved
-from stepwell.superstep.effects.rules import Asked, Known, Perform, Refuse, Renew, Verdict
+from stepwell.superstep.effects.rules import Asked, InDoubt, Known, Perform, Refuse, Reuse, Verdict
 from stepwell.superstep.state import position_id
 
 if TYPE_CHECKING:
@@ -57,24 +56,37 @@ class Sight(NamedTuple):
     """Whether a new effect stands in for one whose key must not be used again."""
 
 
+class _Known:
+    """What is known under each key, from one snapshot."""
+
+    def __init__(self, run: Run, reader: Reader) -> None:
+        self._run, self._reader = run, reader
+        self._rows: dict[str, Sequence[EffectRow]] = {}
+
+    def rows(self, key: str) -> Sequence[EffectRow]:
+        if key not in self._rows:
+            self._rows[key] = self._reader.effect(key)
+        return self._rows[key]
+
+    def __call__(self, key: str) -> Sequence[Known]:
+        return [_known(self._run, self._reader, row) for row in self.rows(key)]
+
+
 def look(call: EffectCall) -> Sight:
     """Return what is known about this call, from one snapshot."""
-    store = call.run.store
+    store, now = call.run.store, call.run.clock.now()
     assert store is not None
     with store.reading() as reader:
+        known = _Known(call.run, reader)
         asked = call.asked(origins(call.run, reader, call.thread_id))
-        lineages = () if asked.by_user else _in_lineages(call, reader)
-        first = asked.key
-        while True:
-            rows = reader.effect(asked.key)
-            under = [_known(call.run, reader, row) for row in rows]
-            verdict = rules.judge(asked, under, lineages, call.run.clock.now(), _is_renewed(reader, asked, under))
-            if not isinstance(verdict, Renew):
-                break
-            asked, lineages = asked._replace(key=verdict.key), ()
+        first, keys = asked.key, list[str]()
+        if not asked.by_user:
+            asked, keys = _placed(call, reader, asked)
+        lineages = rules.counting(asked, keys, known, now)
+        verdict = rules.judge(asked, known, lineages, now)
         if isinstance(verdict, Perform):
-            return Sight(verdict, verdict.key, rows, None, None, None, verdict.key != first)
-        return _about(reader, verdict, asked, rows)
+            return Sight(verdict, verdict.key, known.rows(verdict.key), None, None, None, verdict.key != first)
+        return _about(reader, verdict, known.rows(verdict.effect.key))
 
 
 def rows_under(run: Run, key: str) -> Sequence[EffectRow]:
@@ -84,11 +96,8 @@ def rows_under(run: Run, key: str) -> Sequence[EffectRow]:
         return reader.effect(key)
 
 
-def _about(reader: Reader, verdict: Verdict, asked: Asked, rows: Sequence[EffectRow]) -> Sight:
-    assert not isinstance(verdict, Perform | Renew)
+def _about(reader: Reader, verdict: Reuse | InDoubt | Refuse, rows: Sequence[EffectRow]) -> Sight:
     effect = verdict.effect
-    if effect.key != asked.key:
-        rows = reader.effect(effect.key)
     row = next(each for each in rows if each.thread_id == effect.thread_id)
     intent, ended = said(reader, row)
     if isinstance(verdict, Refuse) and ended is not None and ended.intent_seq and not row.body:
@@ -115,27 +124,21 @@ def _record(reader: Reader, thread_id: str, seq: int) -> tuple[Intent | None, En
     return None, decode_ended(record.body, name)
 
 
-def _in_lineages(call: EffectCall, reader: Reader) -> Sequence[Known]:
-    """Return what happened at the call's position in other lineages, in the order in which it answers."""
-    newest: dict[int, EffectRow] = {}
+def _placed(call: EffectCall, reader: Reader, asked: Asked) -> tuple[Asked, list[str]]:
+    """Return a call with the key of what its thread did at its place last, and the keys that count elsewhere."""
+    lineage, first = call.owner.base.lineage, asked.key
+    last: dict[int, list[str]] = {}
     for row in reader.effects_at(call.thread_id, call.position):
-        newest.setdefault(row.lineage, row)
-    newest.pop(call.owner.base.lineage, None)
-    if not newest:
-        return ()
+        if row.lineage == lineage and row.scope != POSITION:
+            continue
+        if row.lineage == BROUGHT or row.lineage not in last:
+            last.setdefault(row.lineage, []).append(row.key)
+    asked = asked._replace(key=last.pop(lineage, [first])[0])
+    if lineage == 0 and not last and asked.key == first:  # nothing was forked from what it goes on from
+        return asked, []
     forks = [(row.lineage, row.parent_lineage, row.parent_seq) for row in reader.lineages(call.thread_id)]
-    found = []
-    for lineage in lineages_to_search(call.owner.base.lineage, forks):
-        if lineage in newest:
-            row = newest[lineage]
-            under = [_known(call.run, reader, each) for each in reader.effect(row.key)]
-            found.append(rules.spokesman(under, call.thread_id, row.fingerprint))
-    return found
-
-
-def _is_renewed(reader: Reader, asked: Asked, under: Sequence[Known]) -> bool:
-    own = rules.own_of(asked, under)
-    return own is not None and rules.is_renewable(asked, own) and bool(reader.effect(renewed_key(own.key)))
+    copied_from = _copied_from(origins(call.run, reader, call.thread_id))
+    return asked, keys_of_place(call.thread_id, lineage, call.position, forks, last, copied_from)
 
 
 def _known(run: Run, reader: Reader, row: EffectRow) -> Known:
@@ -172,8 +175,11 @@ def key_of(call: EffectCall, found: Sequence[Origin]) -> str:
 
 def key_at(thread_id: str, lineage: int, position: str, found: Sequence[Origin]) -> str:
     """Return the key of a position in a lineage."""
-    copied_from = [(origin.thread_id, origin.lineages) for origin in found]
-    return position_key(origin_of_lineage(thread_id, lineage, copied_from), lineage, position)
+    return position_key(origin_of_lineage(thread_id, lineage, _copied_from(found)), lineage, position)
+
+
+def _copied_from(found: Sequence[Origin]) -> Sequence[tuple[str, int]]:
+    return [(origin.thread_id, origin.lineages) for origin in found]
 
 
 def key_of_activation(owner: TaskRun | None) -> str:

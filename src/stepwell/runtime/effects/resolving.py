@@ -157,7 +157,7 @@ class _Composing:
             rules.Known(row.key, row.thread_id, row.status, row.fingerprint, row.finished_at, self._is_running(row))
             for row in self.rows
         ]
-        speaks = rules.spokesman(known, thread_id, mine.fingerprint)
+        speaks = rules.spokesman(known, thread_id)
         facts = {"name": mine.name, "key": self.key, "thread_id": speaks.thread_id}
         if speaks.status not in (rules.INTENT, rules.DOUBT):
             raise EffectNotInDoubtError(status=speaks.status, **facts)

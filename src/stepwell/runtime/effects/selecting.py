@@ -52,7 +52,7 @@ def select(reader: Reader, head: CheckpointRow) -> list[Done]:
 def _status(row: EffectRow, siblings: Sequence[EffectRow]) -> str:
     """Return how an effect stands by all that is known under its key: it is one, whoever did it."""
     known = [rules.Known(r.key, r.thread_id, r.status, r.fingerprint, r.finished_at) for r in siblings]
-    return rules.spokesman(known, row.thread_id, row.fingerprint).status
+    return rules.spokesman(known, row.thread_id).status
 
 
 def _done(reader: Reader, row: EffectRow, siblings: Sequence[EffectRow]) -> Done:

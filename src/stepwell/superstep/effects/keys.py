@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from stepwell.ids import structural_hash
@@ -61,3 +61,23 @@ def lineages_to_search(lineage: int, forks: Iterable[tuple[int, int | None, int 
     places = [known[each][1] for each in chain if each in known and known[each][1] is not None]
     beside = [other for at in places for other, (_, its) in sorted(known.items()) if its == at and other not in chain]
     return [*chain[1:], *dict.fromkeys(beside), BROUGHT]
+
+
+def keys_of_place(
+    thread_id: str,
+    lineage: int,
+    position: str,
+    forks: Iterable[tuple[int, int | None, int | None]],
+    last: Mapping[int, Sequence[str]],
+    copied_from: Origins,
+) -> list[str]:
+    """Return the keys under which an effect at a position may be known in other lineages, in the order in which they
+    answer. `last`: the key of what the thread did there last, by lineage; all keys of what was brought along. The key
+    of the position itself comes after that: a copy of the thread, or what it was copied from, may have used it.
+    """
+    keys: list[str] = []
+    for each in (lineage, *lineages_to_search(lineage, forks)):
+        keys += last.get(each, ())
+        if each != BROUGHT:
+            keys.append(position_key(origin_of_lineage(thread_id, each, copied_from), each, position))
+    return keys

@@ -7,7 +7,7 @@ effect there is at most one attempt at a time whose outcome nobody knows, and ex
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from stepwell.superstep.effects.keys import renewed_key
@@ -73,12 +73,6 @@ class InDoubt(NamedTuple):
     effect: Known
 
 
-class Renew(NamedTuple):
-    """Look at this key instead: what is known must not answer, and its key must not be used again."""
-
-    key: str
-
-
 class Refuse(NamedTuple):
     """Do nothing, and say why."""
 
@@ -87,7 +81,10 @@ class Refuse(NamedTuple):
     effect: Known
 
 
-Verdict = Perform | Reuse | InDoubt | Renew | Refuse
+Verdict = Perform | Reuse | InDoubt | Refuse
+
+LookUp = Callable[[str], Sequence[Known]]
+"""Finds what is known under a key, once for each thread that has it."""
 
 CONFLICT: Final = "conflict"
 """A key of the user's with other inputs."""
@@ -98,62 +95,82 @@ FORBIDDEN: Final = "forbidden"
 IS_COMPENSATED: Final = "compensated"
 
 
-def judge(
-    asked: Asked, under_key: Sequence[Known], in_lineages: Sequence[Known], now: int, renewed: bool = False
-) -> Verdict:
+def judge(asked: Asked, look_up: LookUp, in_lineages: Sequence[Known], now: int) -> Verdict:
     """Return what a call is to do.
 
-    `under_key` is what is known under the key of the call, once for each thread that has it; `in_lineages` what counts
-    at its position in other lineages, in the order in which they answer; `renewed` tells whether anything is known
-    under the renewed key. Where the verdict is `Renew`, judge again with that key and no lineages.
+    `asked.key` is the key of what the thread did here last, else that of the position; `in_lineages` what counts at the
+    position in other lineages, in the order in which they answer. Where what is known under a key must not answer, and
+    the key must not be used again, the key renewed from it answers in its place.
     """
-    own = own_of(asked, under_key)
-    if own is None:
-        return _first_here(asked, under_key, in_lineages, now)
-    if renewed:
-        return Renew(renewed_key(own.key))
-    if own.fingerprint != asked.fingerprint:
-        if asked.by_user:
-            return Refuse(CONFLICT, own)
-        if own.status == FAILED:  # it has not happened, and the attempt that called it so is over
-            return Renew(renewed_key(own.key))
-        return Refuse(OTHER_INPUTS, own)
-    if own.status == FAILED:
-        return Perform(own.key)
-    if _expired(asked, own, now):
-        return Renew(renewed_key(own.key))
-    return _answer(own, inherited=own.thread_id != asked.thread_id)
+    while True:
+        found = _judge_at(asked, look_up, in_lineages, now)
+        if not isinstance(found, str):
+            return found
+        asked = asked._replace(key=found)
 
 
-def spokesman(under_key: Sequence[Known], thread_id: str, fingerprint: str) -> Known:
-    """Return what speaks for all that is known under one key of a call with these inputs: it is one effect, whoever did
-    it. What is known somewhere settles what is in doubt elsewhere; among equals a thread's own row speaks."""
-    same = [each for each in under_key if each.fingerprint == fingerprint]
-    return min(same, key=lambda each: (_rank(each), each.thread_id != thread_id, each.thread_id))
+def counting(asked: Asked, keys: Iterable[str], look_up: LookUp, now: int) -> list[Known]:
+    """Return what is known under these keys of other lineages, or under those that were renewed from them."""
+    found = (_last(asked, key, look_up, now) for key in keys)
+    return list({each.key: each for each in found if each is not None and each.key != asked.key}.values())
 
 
-def is_renewable(asked: Asked, own: Known) -> bool:
-    """Tell whether a new effect may stand under the renewed key of this one: only then it is to be looked for."""
-    return own.status == FAILED or (own.status == DONE and asked.valid_for is not None)
+def spokesman(under_key: Sequence[Known], thread_id: str) -> Known:
+    """Return what speaks for all that is known under one key: it is one effect, whoever did it. What is known somewhere
+    settles what is in doubt elsewhere; among equals a thread's own row speaks."""
+    return min(under_key, key=lambda each: (_rank(each), each.thread_id != thread_id, each.thread_id))
 
 
-def own_of(asked: Asked, under_key: Sequence[Known]) -> Known | None:
-    """Return what answers as the call's own: of a position, what its thread did; of a user's key, what anybody did."""
-    mine = next((each for each in under_key if asked.by_user or each.thread_id == asked.thread_id), None)
-    return None if mine is None else spokesman(under_key, asked.thread_id, mine.fingerprint)
+def _judge_at(asked: Asked, look_up: LookUp, in_lineages: Sequence[Known], now: int) -> Verdict | str:
+    """Judge by what is known under the key of the call itself. A text: the key to look at instead."""
+    under_key = look_up(asked.key)
+    if not under_key:
+        return _elsewhere(asked, in_lineages, Perform(asked.key), now)
+    known = spokesman(under_key, asked.thread_id)
+    if (followed := _followed_by(asked, known, look_up, now)) is not None:
+        return followed
+    is_same = known.fingerprint == asked.fingerprint
+    if asked.by_user and not is_same:
+        return Refuse(CONFLICT, known)
+    if known.status == FAILED:  # it has not happened, and its key is still for nothing else
+        return _elsewhere(asked, in_lineages, Perform(known.key) if is_same else renewed_key(known.key), now)
+    is_own = any(each.thread_id == asked.thread_id for each in under_key)
+    if is_own and not is_same:
+        return Refuse(OTHER_INPUTS, known)
+    is_expired = is_same and _expired(asked, known, now)
+    if is_own and not is_expired:
+        return _answer(known, inherited=known.thread_id != asked.thread_id)
+    anew = renewed_key(known.key) if is_expired else renewed_key(known.key, asked.thread_id)
+    return _elsewhere(asked, in_lineages if is_own else (known, *in_lineages), anew, now)
 
 
-def _first_here(asked: Asked, under_key: Sequence[Known], in_lineages: Sequence[Known], now: int) -> Verdict:
-    """Judge a call that its lineage has not made yet, by what happened elsewhere."""
-    taken = bool(under_key)
-    anew = Renew(renewed_key(asked.key, asked.thread_id)) if taken else Perform(asked.key)
-    there = [effect for effect in (*under_key, *in_lineages) if effect.status != FAILED]
+def _last(asked: Asked, key: str, look_up: LookUp, now: int) -> Known | None:
+    under_key = look_up(key)
+    if not under_key:
+        return None
+    known = spokesman(under_key, asked.thread_id)
+    followed = _followed_by(asked, known, look_up, now)
+    return known if followed is None else _last(asked, followed, look_up, now)
+
+
+def _followed_by(asked: Asked, known: Known, look_up: LookUp, now: int) -> str | None:
+    """Return the key that was renewed from this effect's, if that was and answers since then."""
+    if known.status != FAILED and not _expired(asked, known, now):
+        return None
+    renewed = renewed_key(known.key)
+    return renewed if look_up(renewed) else None
+
+
+def _elsewhere(asked: Asked, in_lineages: Sequence[Known], anew: Perform | str, now: int) -> Verdict | str:
+    """Judge a call of what has not happened here, by what happened elsewhere. `anew`: what to do if nothing did."""
+    there = [effect for effect in in_lineages if effect.status != FAILED]
     if asked.on_fork == REISSUE or not there:
         return anew
     if asked.on_fork == FORBID:
         return Refuse(FORBIDDEN, there[0])
-    same = next((effect for effect in there if effect.fingerprint == asked.fingerprint), None)
-    return anew if same is None or _expired(asked, same, now) else _answer(same, inherited=True)
+    same = (each for each in there if each.fingerprint == asked.fingerprint and not _expired(asked, each, now))
+    found = next(same, None)
+    return anew if found is None else _answer(found, inherited=True)
 
 
 def _answer(effect: Known, inherited: bool) -> Verdict:
