@@ -29,6 +29,14 @@ def test_what_is_in_doubt_is_listed_over_all_threads(doubted: str, call: Call, a
     assert line.split()[1:7] == ["u", "buy", "charge", "in", "doubt", "1"]
 
 
+def test_a_run_that_meets_a_doubt_names_the_command_that_settles_it(doubted: str, call: Call) -> None:
+    said = call("resume", "flows.py:pays", "--thread", "t", status=1).stderr
+    assert f"then say what happened: `resolve t {doubted}`. Try again: " in said
+    refused = call("run", "flows.py:pays", "--thread", "t", "--input", '{"n": 6}', status=2).stderr
+    assert refused.startswith(f"error[pending_work]: Thread t has effects in doubt ({doubted})")
+    assert "Say what happened with `resolve`" in refused
+
+
 def test_a_list_that_was_cut_says_where_to_go_on(doubted: str, call: Call, answer: Answer) -> None:
     call("run", "flows.py:pays", "--thread", "a:b", "--input", '{"n": 6}', status=1)
     first = answer("effects", "--in-doubt", "--limit", "1")

@@ -40,6 +40,11 @@ def test_a_thread_that_waits_says_until_when(waiting: Any, call: Call, answer: A
     assert re.search(rf"^waits waits for signal go, until {UNTIL}$", said, re.M)
 
 
+def test_an_input_for_a_thread_that_waits_is_told_for_what(waiting: Any, call: Call) -> None:
+    refused = call("run", "flows.py:waiting", "--thread", "t", "--input", '{"n": 2}', status=2).stderr
+    assert refused.startswith("error[pending_work]: Thread t waits (signal 'go'). Go on with `resume`")
+
+
 def test_a_signal_sent_twice_under_its_id_counts_once(waiting: Any, call: Call, answer: Answer) -> None:
     sent = answer("signal", "t", "go", "1", "--id", "hook-7")
     assert sent == {"thread": "t", "key": "go", "id": "hook-7"}

@@ -259,6 +259,15 @@ def test_a_result_that_cannot_be_stored_fails_its_step(saver: SqliteSaver) -> No
         one_node(node, saver).invoke({"log": []}, CONFIG)
 
 
+def test_a_step_that_nobody_waited_for_is_no_result_and_the_error_says_why(saver: SqliteSaver) -> None:
+    @task
+    def double(n: int) -> int:
+        return 2 * n
+
+    with pytest.raises(UnserializableValueError, match=r"StepFuture.*: it has not been waited for"):
+        one_node(lambda state: {"log": [double(1)]}, saver).invoke({"log": []}, CONFIG)
+
+
 def test_a_node_is_over_when_the_steps_it_started_are(saver: SqliteSaver, call: Call) -> None:
     steps = Counted()
 

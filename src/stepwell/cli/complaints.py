@@ -18,9 +18,11 @@ from stepwell.cli.faults import RunStopped
 from stepwell.cli.screen import one_line, say
 from stepwell.errors import StepwellError
 
-_NEXT: Mapping[str, str] = {
+_NEXT: Mapping[str, str] = {  # by code, or by code and a field that only some of its errors have
     "ambiguous_answer": "Thread {thread_id} has several questions open: {open_ids}. Say which one you answer:"
     " --answer ID=JSON, once for each.",
+    "effect_in_doubt": "Whether effect {name!r} (key {key}) has happened is not known: {error}. Thread {thread_id} does"
+    " not repeat it. Look at the other side, then say what happened: `resolve {thread_id} {key}`.",
     "empty_input": "Thread {thread_id} has nothing to go on with. Give it an --input.",
     "merge_failed": "The writes of {tasks} to channel {channel!r} could not be combined: {reason}. Their results are"
     " kept: fix the reducer.",
@@ -28,14 +30,20 @@ _NEXT: Mapping[str, str] = {
     " runs a planned task anew.",
     "pending_work": "Thread {thread_id} waits for an answer ({interrupts}). Answer it with `resume --answer`, or begin"
     " another thread.",
+    "pending_work:doubts": "Thread {thread_id} has effects in doubt ({doubts}): it is not known whether they happened."
+    " Say what happened with `resolve`, go on with `resume`, or begin another thread.",
+    "pending_work:waiting": "Thread {thread_id} waits ({waiting}). Go on with `resume` once that has come, or begin"
+    " another thread.",
+    "pending_work:run_id": "Thread {thread_id} has an input that run {run_id} was working on when its process died. Go"
+    " on with `resume`, or begin another thread.",
     "poisoned_run": "Run {run_id} of thread {thread_id} was taken over {recoveries} times without progress and is given"
     " up. Fix what kills the process.",
     "recursion_limit": "Thread {thread_id} reached the limit of {limit} supersteps. The state is saved; the next run"
     " has a fresh limit.",
     "thread_exists": "Thread {thread_id} is not empty, and nothing is written over it. Name another one, or `delete` it"
     " first.",
-    "unknown_interrupt": "Thread {thread_id} has no such question open. Open: {open_ids}. Without --answer,"
-    " `resume` goes on with it.",
+    "unknown_interrupt": "Thread {thread_id} has no such question open. Open: {open_ids}. `show` shows them;"
+    " `resume` without --answer goes on with the thread.",
 }
 
 _UNFINISHED = frozenset({"interrupted", "recursion_limit"})
@@ -68,13 +76,14 @@ def describe(error: Exception) -> tuple[str, str]:
 
 def raised(error: BaseException) -> str:
     """Return an exception as text for the middle of a sentence: its type, and what it says."""
-    text = str(error).rstrip().removesuffix(".")
+    text = (_message(error) if isinstance(error, StepwellError) else str(error)).rstrip().removesuffix(".")
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _message(error: StepwellError) -> str:
-    template = _NEXT.get(error.code)
     fields = {key: _listed(value) for key, value in error.fields().items()}
+    special = (_NEXT.get(f"{error.code}:{key}") for key in fields)
+    template = next(filter(None, special), _NEXT.get(error.code))
     try:
         return str(error) if template is None else template.format(**fields)
     except (KeyError, IndexError):  # raised with other fields than usual

@@ -109,6 +109,7 @@ STATUS_OF: Final = {
     "store_error": STORAGE,
     "commit_unknown": STORAGE,
     "saver_closed": STORAGE,
+    "items_closed": STORAGE,
     "unsupported_storage": STORAGE,
     # the rest
     "stepwell_error": INTERNAL,

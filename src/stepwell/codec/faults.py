@@ -103,8 +103,15 @@ def _refusal(encoder: Encoder, value: Any) -> str | None:
     try:
         encoder.dumper(type(value))
     except Refused as error:
-        return error.reason or (": classes are code" if isinstance(value, type) else "")
+        return error.reason or _hint(value)
     return None
+
+
+def _hint(value: Any) -> str:
+    """Return what is likely to be wrong with a value of a type that nobody has registered."""
+    if isinstance(value, type):
+        return ": classes are code"
+    return ": it has not been waited for" if hasattr(type(value), "__await__") else ""
 
 
 def _own_fault(encoder: Encoder, value: Any) -> str | None:
