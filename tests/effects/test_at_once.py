@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepwell import EffectBusyError, InMemorySaver, SqliteSaver, effect, points
+from stepwell import EffectBusyError, InMemorySaver, SqliteSaver, ThreadBusyError, effect, points
 from tests.effects.acting import Outside, one, rows, statuses
 from tests.runtime.graphs import thread
 
@@ -128,3 +129,18 @@ def test_a_thread_that_is_copied_while_an_effect_runs_keeps_the_receipt(copies: 
     assert outside.times == {5: 1}
     assert statuses(saver) == ["done", "done"]
     assert list(saver.store.verify()) == []
+
+
+def test_a_new_input_while_an_effect_is_performed_finds_the_thread_busy() -> None:
+    saver = InMemorySaver()
+
+    @effect(on_doubt="raise")
+    def charge() -> str:
+        with pytest.raises(ThreadBusyError):
+            pool.submit(graph.invoke, {}, thread()).result()
+        return "receipt"
+
+    graph = one(lambda state: {"log": [charge()]}, saver)
+    with ThreadPoolExecutor(1) as pool:
+        assert graph.invoke({}, thread()) == {"log": ["receipt"]}
+    assert statuses(saver) == ["done"]

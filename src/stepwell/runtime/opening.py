@@ -177,7 +177,10 @@ def _check_pending(run: Run, reader: Reader, base: Base) -> None:
     questions, awaited = standstill(base)
     doubts = open_doubts(reader, thread_id, base.lineage)
     if doubts:
-        raise _in_doubt(thread_id, doubts)
+        assert run.store is not None
+        thread = reader.thread(thread_id)
+        if thread is None or not run.store.is_held(thread):  # else they are being performed: the thread is busy
+            raise _in_doubt(thread_id, doubts)
     if questions or awaited or chosen:
         raise pending_work(thread_id, questions, awaited, "unfinished tasks")
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from stepwell.errors import GraphInterrupt
+from stepwell.errors import EffectDeclarationError, GraphInterrupt
 from stepwell.graph.types import MISSING, Interrupt
 from stepwell.ids import interrupt_id
 from stepwell.superstep.outcome import Awaited, Question
@@ -181,6 +181,8 @@ class Scope:
     """What it has written there."""
     keeps_items = True
     """Whether it may: an effect may not, since its receipt is all that is known of it."""
+    may_pause = True
+    """Whether it may be left to be entered again: an effect's body may not where a doubt about it is final."""
     repeatable = True
     """Whether what it returns hangs on its input alone, as far as is known: then a cache may keep it."""
     children: Children | None = None
@@ -243,14 +245,31 @@ class Scope:
         raise GraphInterrupt((Interrupt(value=value, id=question.interrupt_id),))
 
     def note(self, stop: Question | Awaited) -> None:
-        """Note what the node is about to be left for."""
+        """Note what the node is about to be left for. EffectDeclarationError in the body of an effect that nobody would
+        enter again."""
+        for scope in self.around():
+            if not scope.may_pause:
+                raise EffectDeclarationError(name=scope.name, reason=_PAUSES)
         root = self.root
         with _lock:
             root.questions = (*root.questions, stop)  # after the call is back nobody looks any more
 
+    def around(self) -> Iterator[Scope]:
+        """Return this scope and those it runs in, the node's own last."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
     def asked(self) -> tuple[Question | Awaited, ...]:
         """Return what was noted so far, in order, each once."""
         return tuple({question.call_id: question for question in self.questions}.values())
+
+
+_PAUSES = (
+    'its body asks or waits, and with on_doubt="raise" nobody enters it again to go on. Ask or wait in the node before'
+    " it is called, or give on_doubt another value."
+)
 
 
 def _place() -> tuple[int, object]:

@@ -187,7 +187,7 @@ class EffectCall:
         points.reach(points.INTENT_DURABLE)
         self.tries += 1
         inner = StepScope(self.scope, self.call_id, self.declared.step)
-        inner.keeps_items = False
+        inner.keeps_items, inner.may_pause = False, self.declared.on_doubt != RAISE
         limit = self.declared.step.timeout
         if limit is not None:
             inner.deadline = Deadline(limit, self.run.clock.monotonic, self.scope.hears)
