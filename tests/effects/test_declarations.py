@@ -42,6 +42,7 @@ def positional(idempotency_key: str, /) -> None:
         (plain, {"on_doubt": "retry"}, "without a parameter idempotency_key that may happen twice"),
         (keyed, {"on_doubt": "again"}, "on_doubt must be 'retry', 'raise' or a function, not 'again'"),
         (plain, {"on_doubt": looking}, "its on_doubt is async and it is not"),
+        (plain, {"on_doubt": lambda doubt, more: None}, "called with one argument, a Doubt, and does not take that"),
         (keyed, {"on_doubts": "raise"}, "no option 'on_doubts'. Did you mean 'on_doubt'"),
         (keyed, {"zzz": 1}, "no option 'zzz'. There are name, fails_on"),
         (keyed, {"scope": "global"}, "scope='global' says where a key is known, and it has none"),

@@ -166,9 +166,24 @@ def _on_doubt(options: _Options, takes_key: bool, is_async: bool) -> OnDoubt:
         return RAISE
     if not callable(chosen):
         options.refuse(f"on_doubt must be {RETRY!r}, {RAISE!r} or a function, not {chosen!r}: {ways}.")
+    if not _takes_a_doubt(chosen):
+        options.refuse("its on_doubt is called with one argument, a Doubt, and does not take that.")
     if inspect.iscoroutinefunction(function_of(chosen)) and not is_async:
         options.refuse("its on_doubt is async and it is not. Make both async, or both sync.")
     return cast("OnDoubt", chosen)
+
+
+def _takes_a_doubt(function: Callable[..., Any]) -> bool:
+    """Tell whether a function can be called with one argument; where nobody can know, it is believed."""
+    try:
+        parameters = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        parameters.bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _key(options: _Options) -> tuple[str | Callable[..., str] | None, str]:
