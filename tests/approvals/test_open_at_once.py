@@ -148,6 +148,27 @@ def test_a_body_is_not_broken_off_because_a_sibling_asks(saver: SqliteSaver, out
     assert outside.times == {"charge": 1, "a:100": 1}
 
 
+def test_a_body_is_not_broken_off_because_its_node_fails(saver: SqliteSaver, outside: Outside) -> None:
+    begun = asyncio.Event()
+
+    @effect
+    async def charge(idempotency_key: str) -> str:
+        begun.set()
+        await asyncio.sleep(0.01)
+        return outside.act(idempotency_key, "charge")
+
+    async def fails() -> None:
+        await begun.wait()
+        raise ValueError("no")
+
+    async def node(state: Any) -> Any:
+        await asyncio.gather(charge(), fails())
+
+    with pytest.raises(ValueError, match="no"):
+        one(node, saver).invoke({}, thread())
+    assert (statuses(saver), outside.times) == (["done"], {"charge": 1})
+
+
 @pytest.mark.parametrize("refunding", [refunding, arefunding])
 def test_calls_in_a_row_ask_one_after_the_other(
     call: Call, saver: SqliteSaver, outside: Outside, refunding: Any

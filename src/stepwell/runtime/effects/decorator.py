@@ -33,7 +33,8 @@ class EffectFunction(Generic[Result]):
         Raises what the body raises where nothing has happened, EffectInDoubtError where that cannot be known and
         nothing declared settles it, EffectBusyError while another caller performs it, IdempotencyConflictError and
         NonDeterminismError where the key or the position was used for something else, EffectForbiddenError and
-        EffectCompensatedError, NoCheckpointerError without a checkpointer, RuntimeError outside of a run.
+        EffectCompensatedError, ApprovalRejectedError and ApprovalExpiredError where somebody, or nobody, decided,
+        NoCheckpointerError without a checkpointer, RuntimeError outside of a run.
         """
         result: Result = call_effect(running(f"effect {self.name!r}"), self.declared, args, kwargs)
         return result
