@@ -28,6 +28,13 @@ def code_identity(source: Any) -> str:
     return structural_hash("code", _code(source, frozenset()))
 
 
+def code_version(function: Any) -> str:
+    """Return a short text that is another once the code of a function is edited, or of one written in it; "" where it
+    has none that can be seen."""
+    code = getattr(function, "__code__", None)
+    return "" if code is None else structural_hash("code", _bytecode(code))[:12]
+
+
 def _code(source: Any, seen: frozenset[int]) -> tuple[Any, ...]:
     """Return what makes up a callable; `seen` ends circles, as a function that calls itself makes one."""
     if id(source) in seen:

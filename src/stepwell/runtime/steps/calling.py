@@ -209,15 +209,6 @@ def shown_inputs(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     return f"({', '.join(shown)})"
 
 
-def code_version(function: Any) -> str:
-    """Return the version of a function's code: another once it is edited."""
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return ""
-    constants = repr([c for c in code.co_consts if not hasattr(c, "co_code")])
-    return structural_hash("code", code.co_code, constants, code.co_names)[:12]
-
-
 def check_same(scope: Scope, known: Step, step: Step) -> None:
     """Refuse a call that was recorded with other arguments: the code that makes it fails, whatever it makes of that."""
     if known.inputs and step.inputs and known.inputs != step.inputs:

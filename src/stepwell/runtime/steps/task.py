@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from stepwell.errors import InvalidGraphError
 from stepwell.graph.callables import called_name, function_of
-from stepwell.graph.identity import code_identity, qualified_name
+from stepwell.graph.identity import code_identity, code_version, qualified_name
 from stepwell.graph.injection import fillable
 from stepwell.graph.nodes import cache_policy
 from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy, idle_needs_async
 from stepwell.runtime.scope import running
-from stepwell.runtime.steps.calling import StepCode, call_step, code_version
+from stepwell.runtime.steps.calling import StepCode, call_step
 
 if TYPE_CHECKING:
     from stepwell.store.cache import Cache

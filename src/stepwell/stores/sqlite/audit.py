@@ -13,6 +13,7 @@ from typing import Any
 
 import apsw
 
+from stepwell.errors import CorruptRecordError
 from stepwell.store import NO_DIGEST, CheckpointRow, EffectRow, EventRow, LineageRow, RecordRow, RunRow, ThreadRow
 from stepwell.stores.sqlite.damage import DAMAGE, unreadable
 from stepwell.stores.sqlite.rows import (
@@ -32,6 +33,9 @@ from stepwell.stores.sqlite.rows import (
     is_shape_of,
 )
 from stepwell.stores.sqlite.sql import query
+from stepwell.superstep import lifecycle
+from stepwell.superstep.effects.keys import GLOBAL, user_key
+from stepwell.superstep.effects.layout import decode_intent
 
 
 def audit(connection: apsw.Connection) -> Iterator[str]:
@@ -97,6 +101,8 @@ class _Thread:
         self._logs: dict[str, tuple[int, bytes]] = {}
         self._lineages: dict[int, int] = {}
         self._recorded: set[int] = set()
+        self._intended: dict[str, int] = {}
+        """Key → the first record of its intent, as long as its row has not been seen."""
         self._faults: list[str] = []
 
     def faults(self) -> list[str]:
@@ -115,6 +121,7 @@ class _Thread:
             self._record(record, ordinals)
         for effect in self._rows(EFFECTS, "raw_effects"):
             self._effect(effect)
+        self._intents()
         for event in self._rows(EVENTS, "raw_events"):
             self._event(event)
         self._log_ends()
@@ -166,10 +173,29 @@ class _Thread:
             )
         ordinals[row.base_seq] = row.ordinal + 1
         self._recorded.add(row.seq)
+        if row.kind == lifecycle.INTENT:
+            self._intent(row)
+
+    def _intent(self, row: RecordRow) -> None:
+        try:
+            intent = decode_intent(row.body, f"record {row.seq}")
+        except CorruptRecordError:
+            self._fault("records", row.seq, "its body is not that of an intent")
+            return
+        if intent.key != user_key(GLOBAL, "", intent.user_key):  # such a row is nobody's, and may be anywhere
+            self._intended.setdefault(intent.key, row.seq)
 
     def _effect(self, row: EffectRow) -> None:
         if row.scope != "global" and row.seq and row.seq not in self._recorded:
             self._fault("effects", row.key, f"the record {row.seq} that says how it stands is missing")
+
+        self._intended.pop(row.key, None)
+
+    def _intents(self) -> None:
+        """Each intent has its effect's row: this thread's, or that of the copy which was faster."""
+        for key, seq in self._intended.items():
+            if not self._execute(query("effect"), {"key": key}).fetchall():
+                self._fault("effects", key, f"the row is missing whose intent is record {seq}")
 
     def _event(self, row: EventRow) -> None:
         last, digest = self._logs.get(row.run_id, (0, NO_DIGEST))
