@@ -175,6 +175,10 @@ def test_Q4_effects_that_changed_places_say_what_was_recorded_and_how_to_go_on(o
     told = str(caught.value)
     assert "recorded as step(amount='reserve'), and is now called as step(amount='charge')" in told
     assert "Go on with the code that recorded it" in told
+    assert "another effect, and happens beside the recorded one" in told
+    assert "retry" not in told  # which keeps the key, and so meets the same record
+    with pytest.raises(NonDeterminismError):
+        one(new, saver).retry(thread(), tasks=["n"])
     assert caught.value.code == "non_determinism"
     assert caught.value.fields()["recorded_code"] == caught.value.fields()["called_code"] == pay.declared.step.code
     assert outside.times == {"reserve": 1}

@@ -216,11 +216,19 @@ def refusal(call: EffectCall, sight: Sight) -> JournalError:
         return EffectCompensatedError(**facts)
     if verdict.why == rules.CONFLICT:
         return IdempotencyConflictError(user_key=call.user_key, recorded=recorded, attempted=call.shown, **facts)
+    codes = sight.intent.code if sight.intent is not None else "?", call.declared.step.code
+    told = (
+        f"Thread {row.thread_id}: effect {row.call_id} was recorded as {recorded}, and is now called as {call.shown}"
+        f" (recorded by code {codes[0]}, this is {codes[1]}). Nothing was done. A node must make the same calls when it"
+        " runs again. Go on with the code that recorded it. Under a name of its own the call is another effect, and"
+        " happens beside the recorded one."
+    )
     return NonDeterminismError(
+        told,
         thread_id=row.thread_id,
         step_id=row.call_id,
         recorded=recorded,
         attempted=call.shown,
-        recorded_code=sight.intent.code if sight.intent is not None else "?",
-        called_code=call.declared.step.code,
+        recorded_code=codes[0],
+        called_code=codes[1],
     )
