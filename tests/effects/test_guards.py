@@ -9,6 +9,7 @@ from stepwell import (
     Command,
     EffectInDoubtError,
     IdempotencyConflictError,
+    IncompatibleGraphError,
     InMemorySaver,
     NoCheckpointerError,
     NonDeterminismError,
@@ -20,6 +21,7 @@ from stepwell import (
     task,
     wrap_tool,
 )
+from stepwell.runtime.effects.decorator import registered
 from stepwell.testing import FakeClock, SimulatedCrash
 from tests.effects.acting import DURABILITIES, Outside, one, statuses
 from tests.effects.test_life import charging
@@ -95,6 +97,25 @@ def test_an_effect_under_another_name_is_another_effect_and_the_old_doubt_stays(
     lost, anew, first, again = outside.keys
     assert lost != anew
     assert first == again
+
+
+def test_a_doubt_about_an_effect_that_nothing_declares_is_not_gone_on_with(
+    outside: Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that lacks the effect calls something else in its place: it is told before anything runs."""
+    saver = InMemorySaver()
+    outside.losses = [TimeoutError("no answer")]
+    charge = charging(outside, name="only here")
+    graph = one(lambda state: {"log": [charge(1)]}, saver)
+    with pytest.raises(TimeoutError):
+        graph.invoke({}, thread())
+    with monkeypatch.context() as another_process:
+        another_process.delitem(registered, "only here")
+        with pytest.raises(IncompatibleGraphError, match=r"effect 'only here'.*resolve_effect") as caught:
+            graph.invoke(None, thread())
+    assert caught.value.fields()["names"] == ["only here"]
+    assert len(outside.asked) == 1
+    assert graph.invoke(None, thread())["log"] == ["1 #1"]
 
 
 def test_thread_id_collision(outside: Outside) -> None:

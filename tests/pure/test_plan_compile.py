@@ -283,7 +283,7 @@ def test_compile_hands_the_plan_to_the_registered_engine(monkeypatch: pytest.Mon
     assert builder is g
     assert (plan.graph_id, plan.version, plan.interrupt_before) == ("mine", "2", {"x"})
     given = {"checkpointer": "saver", "store": "items", "debug": False, "name": "mine"}
-    assert options == {**given, "listeners": (), "events": False}
+    assert options == {**given, "listeners": (), "events": False, "cache": None}
     assert g.compiled
 
 

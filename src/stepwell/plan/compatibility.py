@@ -32,7 +32,7 @@ class Needs(NamedTuple):
 class Problem(NamedTuple):
     """One thing that is in the way."""
 
-    kind: Literal["node", "join", "channel", "write"]
+    kind: Literal["node", "join", "channel", "write", "effect"]
     name: str
     text: str
     """What is missing or different, and what needs it."""
@@ -118,6 +118,10 @@ def ways_out(found: Iterable[Problem]) -> list[str]:
     """Return what a user can do about these problems, the mildest first."""
     kinds = {(problem.kind, problem.retyped) for problem in found}
     ways = []
+    if ("effect", False) in kinds:
+        ways.append("import what declares the effect, with name= what it was called where it was renamed")
+        ways.append("resolve_effect(config, key, ...) to say what happened")
+        kinds.discard(("effect", False))
     if any(not retyped for _, retyped in kinds):
         ways.append('compile(aliases={"old name": "new name"}) where something was renamed')
     if any(kind == "channel" for kind, _ in kinds):

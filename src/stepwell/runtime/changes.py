@@ -31,8 +31,8 @@ from stepwell.plan.compatibility import (
 )
 from stepwell.plan.fingerprint import Shape, read_shape
 from stepwell.plan.tables import Plan
-from stepwell.store import CheckpointRow, Reader
-from stepwell.superstep import body as layout
+from stepwell.store import CheckpointRow, EffectsQuery, Reader
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.outcome import Interrupted, Outcome, Returned, Route, Succeeded
 from stepwell.superstep.state import Base
 
@@ -175,7 +175,23 @@ def in_the_way(reader: Reader, plan: Plan, loaded: Loaded, *, keeps_tasks: bool)
     needs = _needs(plan, loaded) if keeps_tasks else Needs()
     needs = needs._replace(channels=loaded.opened.channels)
     shape = shape_of(reader, plan, loaded.row)
-    return problems(plan, needs, shape, migrates=migrates(plan, loaded.row))
+    lacking = effects_lacking(reader, loaded) if keeps_tasks else []
+    return [*problems(plan, needs, shape, migrates=migrates(plan, loaded.row)), *lacking]
+
+
+def effects_lacking(reader: Reader, loaded: Loaded) -> list[Problem]:
+    """Return the effects in doubt on this checkpoint that nothing declares here: a call in their place would be of
+    something else."""
+    if not any(record.kind == lifecycle.INTENT for record in loaded.records):
+        return []
+    from stepwell.runtime.effects.decorator import registered
+
+    found = reader.effects(EffectsQuery(loaded.row.thread_id, in_doubt=True))
+    return [
+        Problem("effect", row.name, f"the effect {row.name!r}, of which a call is in doubt (key {row.key})")
+        for row in found
+        if row.lineage == loaded.row.lineage and row.name not in registered
+    ]
 
 
 def _needs(plan: Plan, loaded: Loaded) -> Needs:
