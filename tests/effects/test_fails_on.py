@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -76,7 +77,8 @@ def by_urllib(url: str) -> Any:
 
 
 def by_urllib3(url: str) -> Any:
-    answer = urllib3.PoolManager(retries=urllib3.Retry(connect=0, read=0, redirect=3)).request("POST", url, body=b"x")
+    with urllib3.PoolManager(retries=urllib3.Retry(connect=0, read=0, redirect=3)) as pool:
+        answer = pool.request("POST", url, body=b"x")
     if answer.status >= 400:
         raise OSError(answer.status)
     return answer
@@ -86,8 +88,11 @@ def by_asyncio(url: str) -> Any:
     async def main() -> Any:
         host, _, port = url.removeprefix("http://").partition(":")
         reader, writer = await asyncio.open_connection(host, int(port.partition("/")[0]))
-        writer.write(b"POST /drop HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
-        return await reader.readexactly(1)
+        try:
+            writer.write(b"POST /drop HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+            return await reader.readexactly(1)
+        finally:
+            writer.close()
 
     return asyncio.run(main())
 
@@ -100,6 +105,8 @@ Client = Callable[[str], Any]
 def raised(client: Client, url: str) -> Exception:
     with pytest.raises(Exception) as caught:  # each client has its own
         client(url)
+    if isinstance(caught.value, urllib.error.HTTPError):
+        caught.value.close()
     return caught.value
 
 
@@ -160,6 +167,7 @@ def test_a_refusal_after_a_retry_of_the_client_says_nothing_of_the_try_before_it
             pool.request("POST", f"{server}/drop", body=b"x", retries=tries)
     finally:
         urllib3.connection.HTTPConnection.connect = connect  # type: ignore[method-assign]
+        pool.clear()
     assert len(seen) == 2
     assert not default_fails_on(caught.value)
 

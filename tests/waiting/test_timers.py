@@ -208,7 +208,7 @@ def test_a_cancelled_run_keeps_what_it_waited_for(saver: SqliteSaver) -> None:
 
 
 def test_a_loop_is_not_blocked_while_a_run_waits_in_place(saver: SqliteSaver) -> None:
-    graph = chain(("nap", nap("nap", 0.05))).compile(checkpointer=saver)
+    graph = chain(("nap", nap("nap", 0.5))).compile(checkpointer=saver)
     turns: list[str] = []
 
     async def beside() -> None:
