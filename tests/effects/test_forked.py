@@ -81,6 +81,18 @@ def test_what_happened_after_the_fork_point_counts_in_the_lineage_it_was_forked_
     assert outside.times == {"p": 1}
 
 
+def test_a_lineage_that_goes_on_after_its_fork_finds_what_the_fork_did(
+    call: Call, outside: Outside, saver: InMemorySaver
+) -> None:
+    """Whichever goes on first, the same call at the same place is one effect."""
+    graph = ordering(charging(outside), saver)
+    graph.invoke({}, thread(), interrupt_before=["pay"])
+    place = graph.get_state(thread()).config
+    assert call(graph, None, graph.fork(place))["log"] == ["p", "p #1", "e"]
+    assert call(graph, None, place)["log"] == ["p", "p #1", "e"]
+    assert outside.times == {"p": 1}
+
+
 def test_reissue_always_performs_anew(outside: Outside, saver: InMemorySaver) -> None:
     graph = ordering(charging(outside, on_fork="reissue"), saver)
     graph.invoke({}, thread())

@@ -321,7 +321,13 @@ FORKS = [(0, None, None), (1, 0, 10), (2, 0, 10), (3, 1, 20), (4, 1, 21)]
 
 @pytest.mark.parametrize(
     ("lineage", "others"),
-    [(0, [BROUGHT]), (1, [0, 2, BROUGHT]), (2, [0, 1, BROUGHT]), (3, [1, 0, 2, BROUGHT]), (4, [1, 0, 2, BROUGHT])],
+    [
+        (0, [1, 2, BROUGHT]),
+        (1, [0, 2, 3, 4, BROUGHT]),
+        (2, [0, 1, BROUGHT]),
+        (3, [1, 0, 2, BROUGHT]),
+        (4, [1, 0, 2, BROUGHT]),
+    ],
 )
 def test_ancestors_answer_before_what_was_forked_from_the_same_checkpoint(lineage: int, others: list[int]) -> None:
     assert lineages_to_search(lineage, FORKS) == others

@@ -52,7 +52,8 @@ def lineages_to_search(lineage: int, forks: Iterable[tuple[int, int | None, int 
     """Return the other lineages whose effects count for a call in this one, in the order in which they answer.
 
     `forks` are lineage, parent lineage and the seq forked from. Ancestors come first, the nearest one first, then the
-    lineages forked from the same checkpoint as this one or an ancestor; then what another thread brought along.
+    lineages forked from the same checkpoint as this one or an ancestor, then those forked from this one: whichever goes
+    on first, the others find what it did. Last comes what another thread brought along.
     """
     known = {number: (parent, at) for number, parent, at in forks}
     chain = [lineage]
@@ -60,7 +61,8 @@ def lineages_to_search(lineage: int, forks: Iterable[tuple[int, int | None, int 
         chain.append(parent)
     places = [known[each][1] for each in chain if each in known and known[each][1] is not None]
     beside = [other for at in places for other, (_, its) in sorted(known.items()) if its == at and other not in chain]
-    return [*chain[1:], *dict.fromkeys(beside), BROUGHT]
+    below = [other for other, (parent, _) in sorted(known.items()) if parent == lineage]
+    return [*chain[1:], *dict.fromkeys([*beside, *below]), BROUGHT]
 
 
 def keys_of_place(
