@@ -31,7 +31,7 @@ class Doubt:
     started_at: int
     """When its first attempt began, in microseconds of wall time."""
     error: str
-    """What the body raised last, as text; "" where its process died."""
+    """What the body raised last, as text; "" where its process died, or the call was stopped."""
 
 
 def doubt_about(call: EffectCall, standing: Standing, error: str) -> Doubt:

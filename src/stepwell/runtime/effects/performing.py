@@ -320,7 +320,7 @@ class EffectCall:
 
     def _in_doubt(self, doubt: Doubt) -> EffectInDoubtError:
         """Show that the call raises, and return what it raises."""
-        error = doubt.error or "its process died"
+        error = doubt.error or "its process died, or it was stopped"
         showing.failed(self.owner, self._step()._replace(error=error, attempts=self.tries))
         return EffectInDoubtError(name=doubt.name, key=doubt.key, error=error, thread_id=self.thread_id)
 

@@ -10,6 +10,7 @@ import pytest
 from stepwell import points
 from stepwell.errors import LeaseLostError
 from stepwell.store import Claim, Commit, Deletion, EffectChange, EffectRow, EffectsQuery, Rows, Store, seal_effect
+from stepwell.superstep.effects.layout import Intent, encode_intent
 from stepwell.testing.clock import FakeClock
 from stepwell.testing.crash import SimulatedCrash, crash_at
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
@@ -41,9 +42,14 @@ def effect(drive: Drive, key: str = "key-1", **columns: Any) -> EffectRow:
     return seal_effect(row._replace(**columns))
 
 
+_INTENT = Intent("", "charge", "/charge/0", "", "f", b"", "charge()", "charge()", {}, b"", "", 1, 1)
+
+
 def saying(drive: Drive, key: str = "key-1", seen: tuple[bytes, ...] | None = (), **columns: Any) -> Commit:
     """Return a commit of one record and the effect's row that it makes, without landing it."""
-    commit = drive.outcome(kind=columns.get("status", "intent"))
+    status = columns.get("status", "intent")
+    said = {"body": encode_intent(_INTENT._replace(key=key))} if status == "intent" else {}
+    commit = drive.outcome(kind=status, **said)
     commit.rows = commit.rows._replace(effects=[EffectChange(effect(drive, key, **columns), seen)])
     return commit
 
