@@ -13,11 +13,12 @@ from tests.effects.acting import Outside, one, rows, statuses
 from tests.runtime.graphs import thread
 
 
-def test_of_two_calls_with_one_key_in_one_turn_one_is_busy_and_their_neighbours_happen(tmp_path: Path) -> None:
-    """Their intents are written together: that one of them is refused says nothing of the others."""
-    outside, busy = Outside(), asyncio.Event()
+def rivals(outside: Outside, **options: Any) -> tuple[Any, Any, Any]:
+    """Return an effect with one key for all, whose body waits until another call of it is told that it is busy; an
+    effect without a key; and what awaits either."""
+    busy = asyncio.Event()
 
-    @effect(key="order", on_doubt="raise")
+    @effect(key="order", on_doubt="raise", **options)
     async def charge(amount: int) -> str:
         await busy.wait()
         return outside.act("order", amount)
@@ -32,6 +33,14 @@ def test_of_two_calls_with_one_key_in_one_turn_one_is_busy_and_their_neighbours_
         except EffectBusyError:
             busy.set()
             return "busy"
+
+    return charge, mail, told
+
+
+def test_of_two_calls_with_one_key_in_one_turn_one_is_busy_and_their_neighbours_happen(tmp_path: Path) -> None:
+    """Their intents are written together: that one of them is refused says nothing of the others."""
+    outside = Outside()
+    charge, mail, told = rivals(outside)
 
     async def node(state: Any) -> Any:
         calls = mail("a"), charge(5), charge(5), mail("b")
@@ -48,23 +57,8 @@ def test_of_two_calls_with_one_key_in_one_turn_one_is_busy_and_their_neighbours_
 
 
 def test_of_threads_that_want_one_global_key_at_once_one_has_it_and_their_own_effects_happen(tmp_path: Path) -> None:
-    outside, busy = Outside(), asyncio.Event()
-
-    @effect(key="order", scope="global", on_doubt="raise")
-    async def charge(amount: int) -> str:
-        await busy.wait()
-        return outside.act("order", amount)
-
-    @effect(on_doubt="raise")
-    async def mail(to: str) -> str:
-        return outside.act(to, to)
-
-    async def told(call: Awaitable[str]) -> str:
-        try:
-            return await call
-        except EffectBusyError:
-            busy.set()
-            return "busy"
+    outside = Outside()
+    charge, mail, told = rivals(outside, scope="global")
 
     async def node(state: Any) -> Any:
         to = state["log"][0]
