@@ -20,22 +20,9 @@ verifies each row it returns and raises `CorruptRecordError`; it never skips one
 by the store, which alone knows the lease columns and the ends of the logs.
 """
 
-from stepwell.store.contract import (
-    Claim,
-    Commit,
-    Consumed,
-    Counts,
-    Deletion,
-    EffectsQuery,
-    HistoryQuery,
-    JournalQuery,
-    Message,
-    Reader,
-    Rows,
-    Store,
-    ThreadsQuery,
-)
+from stepwell.store.contract import Reader, Store
 from stepwell.store.items import ItemRow, ItemWrites, is_there, written
+from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
 from stepwell.store.rows import (
     DELETED,
     NO_DIGEST,
@@ -58,6 +45,7 @@ from stepwell.store.rows import (
     seal_record,
     sealed_checkpoint,
 )
+from stepwell.store.writes import Claim, Commit, Consumed, Counts, Deletion, Message, Rows
 
 __all__ = [
     "CheckpointRow",

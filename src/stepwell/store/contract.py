@@ -1,203 +1,29 @@
-"""What a database must do: the verbs, what each is given, and what it may answer. The rows are in `rows.py`."""
+"""What a database must do: the verbs of reading and writing, and what each may answer.
+
+What they are given is in `writes.py` and `queries.py`, the rows in `rows.py`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol
 
 from stepwell.store.items import ItemReader, ItemWrites
+from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
 from stepwell.store.rows import (
     CheckpointRow,
-    EffectChange,
     EffectRow,
-    EventDraft,
     EventRow,
     LineageRow,
     MessageRow,
     RawCheckpointRow,
     RecordRow,
     RunRow,
-    ShapeRow,
     ThreadRow,
 )
-from stepwell.superstep.items import ItemWrite
-
-Consumed = tuple[str, int]
-"""The id of a message, and the seq of the record that says what came of it."""
-
-
-class Rows(NamedTuple):
-    """What one transaction adds to a thread, and the head it leaves."""
-
-    head_seq: int
-    head_digest: bytes
-    lineages: int
-    checkpoints: Sequence[CheckpointRow]
-    records: Sequence[RecordRow]
-    events: Sequence[EventDraft] = ()
-    effects: Sequence[EffectChange] = ()
-
-
-@dataclass(slots=True)
-class Counts:
-    """What writing has cost: a store since it was opened, or one run. Tests assert these exactly."""
-
-    transactions: int = 0
-    statements: int = 0
-    bytes: int = 0
-    """Bytes of bodies, inputs, metadata and events handed to the database."""
-    syncs: int = 0
-    """Transactions that were not answered before the disk had them."""
-    renewals: int = 0
-
-
-@dataclass(slots=True)
-class Claim:
-    """Ask for a thread: lease, run row and first rows become durable together (INV-3), or not at all.
-
-    `seen` is the thread as the caller read it (None: there was none). The claim lands only if the thread is still at
-    that epoch and head.
-    """
-
-    thread_id: str
-    graph_id: str
-    seen: ThreadRow | None
-    run: RunRow | None
-    """None for an edit, which is no run."""
-    rows: Rows
-    lease_seconds: float | None
-    """None: take the thread for this transaction only (an edit), leaving it free."""
-    status: str
-    now: int
-    ended: RunRow | None = None
-    """The run of a dead process whose thread this claim takes for something else, as its row shall be."""
-    cost: Counts | None = None
-    """Where to add what this write costs, beside the store's own counts. A transaction that several writes share counts
-    for each of them."""
-    shape: ShapeRow | None = None
-    """The shape of the graph that makes this claim; stored once, however many threads have it."""
-    runs: Sequence[RunRow] = ()
-    """Runs that come with a copied thread, last admitted first."""
-    at_work: str = ""
-    """The one among them that was going on: the thread is left as if its process had died, for anybody to take."""
-    items: Sequence[ItemWrite] = ()
-    """As in `Commit`."""
-    whole: bool = False
-    """Whether the rows of all its effects must be as seen too, or nothing is written: it is only about them."""
-
-
-@dataclass(slots=True)
-class Commit:
-    """One fenced write of a run. Lands only while `epoch` is the thread's and its head is `seen_seq`."""
-
-    thread_id: str
-    run_id: str
-    epoch: int
-    seen_seq: int
-    rows: Rows
-    status: str
-    lease_seconds: float | None
-    """None releases the lease in this transaction."""
-    run: RunRow | None
-    """The run row as it shall be, where it changes."""
-    now: int
-    flush: bool = True
-    """False: it may survive the process and not yet a power loss when it is answered; the next flushed write of the
-    store brings it to the disk."""
-    cost: Counts | None = None
-    """As in `Claim`."""
-    consumed: Sequence[Consumed] = ()
-    """The messages whose records this write brings: in the inbox they are done with from here on."""
-    refused: tuple[bytes, ...] = ()
-    """Filled in by the store: digests of the effect rows that were left out, since what is under their keys is not as
-    seen any more. All else has landed, other rows under the same keys included."""
-    items: Sequence[ItemWrite] = ()
-    """What the outcomes that this write consumes wrote to the item store, in merge order."""
-
-
-@dataclass(slots=True)
-class Message:
-    """Leave a message in a thread's inbox, whoever holds the thread, and whether or not it has begun."""
-
-    thread_id: str
-    message_id: str
-    kind: str
-    key: str
-    body: bytes
-    now: int
-    flush: bool = True
-
-
-@dataclass(slots=True)
-class Deletion:
-    """Delete a thread, whoever holds it: its epoch moves on, so the holder's next write is refused."""
-
-    thread_id: str
-    now: int
-    epoch: int = 0
-    """That of the tombstone, filled in by the store."""
-    flush: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryQuery:
-    """Which checkpoints to list, newest first by seq."""
-
-    thread_id: str
-    namespace: str = ""
-    before_seq: int | None = None
-    """List only what is older than this seq."""
-    since_seq: int | None = None
-    """List nothing older than this seq."""
-    line_from: int | None = None
-    """List this checkpoint and its ancestors, parent by parent, instead of the whole thread."""
-    limit: int | None = None
-    filter: Mapping[str, Any] | None = None
-    """Equality on `source`, `step`, `run_id`, `lineage` or a top-level key of the metadata. Keys and values are
-    bound, never interpolated."""
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadsQuery:
-    """Which threads to list, last changed first and, of one moment, by id."""
-
-    statuses: Sequence[str] | None = None
-    """As stored: a thread whose process died is still "running" there."""
-    filter: Mapping[str, Any] | None = None
-    """As that of `HistoryQuery`, on the newest checkpoint of the root namespace."""
-    before: tuple[int, str] | None = None
-    """`updated_at` and id of the thread to list on from."""
-    limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EffectsQuery:
-    """Which effects to list, by thread, seq and key."""
-
-    thread_id: str | None = None
-    """None: of all threads."""
-    in_doubt: bool = False
-    """Only intents and doubts. Whether an intent is running, its thread's row says: see `EffectRow.epoch`."""
-    after: tuple[str, int, str] | None = None
-    """Thread, seq and key of the effect behind which to list."""
-    limit: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JournalQuery:
-    """Which records of steps, effects and waits to list, newest first by seq."""
-
-    thread_id: str
-    before_seq: int | None = None
-    """List only what is older than this seq."""
-    base_seq: int | None = None
-    """List only what stands on this checkpoint."""
-    line: Sequence[tuple[int, int]] | None = None
-    """List only what these lineages hold, each up to a seq."""
-    limit: int | None = None
+from stepwell.store.writes import Claim, Commit, Counts, Deletion, Message
 
 
 class Reader(ItemReader, Protocol):
