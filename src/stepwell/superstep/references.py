@@ -1,0 +1,29 @@
+"""What a checkpoint needs of other rows: the one place that knows, for whoever keeps, copies, checks or deletes rows.
+
+Direct needs only: what the rows named here need in their turn, they say themselves. The rule: who asks this knows
+nothing of the layout, so a new kind of entry is added here and in reading, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from stepwell.superstep import body as layout
+
+
+class References(NamedTuple):
+    """The rows of the same thread without which a checkpoint cannot be read."""
+
+    checkpoints: frozenset[int]
+    """Seqs of the checkpoints that hold values of it."""
+    records: frozenset[int]
+    """Seqs of the records that hold outcomes it was made of."""
+    blobs: frozenset[bytes] = frozenset()
+    """Names of the values that are stored apart."""
+
+
+def references(opened: layout.Opened, seq: int) -> References:
+    """Return what the checkpoint at `seq` needs of other rows. Call it within `layout.reading(...)`: a body that does
+    not fit its layout raises what that turns into a CorruptRecordError."""
+    holders = frozenset(layout.needs(opened, seq)) - {seq}
+    return References(holders, frozenset(int(outcome[3]) for outcome in opened.outcomes if len(outcome) == 4))
