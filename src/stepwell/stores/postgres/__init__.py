@@ -1,0 +1,4 @@
+"""The PostgreSQL store: one schema of one database behind the contract of `stepwell.store`, for many processes at once.
+
+SQL lives in `queries/` and `migrations/`, nowhere else. psycopg is imported here alone, and only where a store is made.
+"""

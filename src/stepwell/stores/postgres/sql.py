@@ -1,0 +1,43 @@
+"""The statements of the store, read once from `queries/` and `migrations/`, for the schema that a store was given.
+
+The files call the schema `stepwell`; what is said here puts the store's own in its place. No SQL is written in Python,
+here or elsewhere, except the verbs that bracket a transaction below.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+
+SCHEMA = "stepwell"
+"""The schema that the files name, and that a store has unless it is told otherwise."""
+
+BEGIN = "begin isolation level read committed"
+"""READ COMMITTED, whatever the database's default: each statement sees what was committed before it began."""
+BEGIN_READ = "begin isolation level repeatable read read only"
+"""One snapshot for all that is read."""
+COMMIT = "commit"
+ROLLBACK = "rollback"
+
+_NAMED = re.compile(rf"\b{SCHEMA}\b(?=[. ;])")
+
+
+@cache
+def query(name: str, schema: str = SCHEMA) -> str:
+    """Return the statement of `queries/<name>.sql` without its header comment."""
+    return _within(schema, files(f"{__package__}.queries").joinpath(f"{name}.sql").read_text("utf-8"))
+
+
+@cache
+def migrations(schema: str = SCHEMA) -> tuple[str, ...]:
+    """Return the migration scripts in order; script n leads to schema version n."""
+    folder = files(f"{__package__}.migrations")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return tuple(_within(schema, folder.joinpath(name).read_text("utf-8")) for name in names)
+
+
+def _within(schema: str, text: str) -> str:
+    kept = "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
+    quoted = '"{}"'.format(schema.replace('"', '""').replace("%", "%%"))
+    return _NAMED.sub(lambda _: quoted, kept)
