@@ -25,6 +25,7 @@
     │   ├── ThreadExistsError (also a ValueError)
     │   └── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
     │                                · UnknownRunError
+    │   └── EncryptionError            keys, and rows that are not what was written (`errors/encryption.py`)
     ├── JournalError                   durable steps, effects, approvals (`errors/journal.py, effects.py, answers.py`)
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
@@ -62,6 +63,19 @@ from stepwell.errors.effects import (
     IdempotencyConflictError as IdempotencyConflictError,
     InvalidResolutionError as InvalidResolutionError,
     UnknownEffectError as UnknownEffectError,
+)
+from stepwell.errors.encryption import (
+    DatabaseEncryptedError as DatabaseEncryptedError,
+    EncryptionError as EncryptionError,
+    InvalidKeyError as InvalidKeyError,
+    KeyServiceError as KeyServiceError,
+    KeyTakenError as KeyTakenError,
+    LostKeyError as LostKeyError,
+    MissingKeyError as MissingKeyError,
+    PlaintextDatabaseError as PlaintextDatabaseError,
+    PlaintextRecordError as PlaintextRecordError,
+    TamperedRecordError as TamperedRecordError,
+    WrongKeyError as WrongKeyError,
 )
 from stepwell.errors.graph import (
     DuplicateTypeError as DuplicateTypeError,

@@ -49,7 +49,9 @@ class ItemTable(BaseStore):
         """Carry out operations; what they write is durable when this returns, in one transaction."""
         results, writes = self.run(list(ops))
         if writes:
-            self.rows.write_items(ItemWrites(writes, flush=any(write.kind != TOUCH for write in writes)))
+            self.rows.write_items(
+                ItemWrites(self.rows.sealer.items(writes), flush=any(write.kind != TOUCH for write in writes))
+            )
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:

@@ -84,8 +84,9 @@ class RunItems:
         points.reach(points.ITEMS_WRITTEN)
 
     def _send(self) -> tuple[ItemWrite, ...]:
-        writes = tuple(self._staged)
-        self._sent[id(writes)] = writes  # before it is unstaged: a reader misses nothing
+        staged = tuple(self._staged)
+        writes = self._table.rows.sealer.items(staged)
+        self._sent[id(writes)] = staged  # before it is unstaged: a reader misses nothing
         self._staged = []
         return writes
 

@@ -26,8 +26,6 @@ from stepwell.store import (
     Rows,
     RunRow,
     ThreadRow,
-    seal_record,
-    sealed_checkpoint,
 )
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.merge import Merged
@@ -160,7 +158,7 @@ class Ledger:
         graph_id, version, thread_id, namespace, checkpoint_id = identity
         seq = self.head_seq + 1
         body, values = layout.encode_checkpoint(run.codec, run.plan, state, seq, sources, holds, abandoned)
-        row = sealed_checkpoint(
+        row = run.store.sealer.checkpoint(  # type: ignore[union-attr]  # a row is made only where there is a store
             (
                 thread_id,
                 namespace,
@@ -320,7 +318,7 @@ class Ledger:
         """Stage a record on the base and move the head past it."""
         identity = base.identity
         self.head_seq += 1
-        row = seal_record(
+        row = self.run.store.sealer.record(  # type: ignore[union-attr]
             RecordRow(
                 identity.thread_id,
                 identity.namespace,

@@ -25,10 +25,9 @@ from stepwell.store import (
     RecordRow,
     Rows,
     RunRow,
+    Sealer,
     Store,
     ThreadRow,
-    seal_checkpoint,
-    seal_record,
 )
 from stepwell.superstep import body as layout
 from stepwell.superstep.origin import COPIED, Origin
@@ -54,10 +53,10 @@ def copy_thread(store: Store, source: str, target: str, now: int) -> None:
             raise ThreadExistsError(thread_id=target)
         original = _read(reader, source)
         names = {run.run_id: structural_hash("copied run", target, run.run_id) for run in original.runs}
-        effects = copied_effects(reader, source, target, names)
+        effects = copied_effects(store.sealer, reader, source, target, names)
         root = root_of(reader, source)
     points.reach(points.COPY_READ)
-    if store.admit(_claim(original, target, now, names, effects, root)) is None:
+    if store.admit(_claim(store.sealer, original, target, now, names, effects, root)) is None:
         raise ThreadExistsError(thread_id=target)
 
 
@@ -73,12 +72,18 @@ def _read(reader: Reader, source: str) -> Original:
 
 
 def _claim(
-    original: Original, target: str, now: int, names: Mapping[str, str], effects: Sequence[EffectChange], root: str
+    sealer: Sealer,
+    original: Original,
+    target: str,
+    now: int,
+    names: Mapping[str, str],
+    effects: Sequence[EffectChange],
+    root: str,
 ) -> Claim:
     thread = original.thread
-    checkpoints, records = _resealed(original, target, names)
+    checkpoints, records = _resealed(sealer, original, target, names)
     source = Origin(COPIED, thread.thread_id, thread.head_seq, thread.head_digest, thread.lineages, root)
-    origin = origin_record(target, thread.head_seq + 1, sum(row.base_seq == 0 for row in records), source, now)
+    origin = origin_record(sealer, target, thread.head_seq + 1, sum(row.base_seq == 0 for row in records), source, now)
     return Claim(
         thread_id=target,
         graph_id=thread.graph_id,
@@ -101,7 +106,9 @@ def _claim(
     )
 
 
-def _resealed(original: Original, target: str, names: Mapping[str, str]) -> tuple[list[CheckpointRow], list[RecordRow]]:
+def _resealed(
+    sealer: Sealer, original: Original, target: str, names: Mapping[str, str]
+) -> tuple[list[CheckpointRow], list[RecordRow]]:
     """Return the rows as the target's. Each row follows an older one, so one pass in seq order seals them all."""
     digests: dict[int, bytes] = {0: NO_DIGEST}
     tasks = _task_ids(original, target)
@@ -116,10 +123,11 @@ def _resealed(original: Original, target: str, names: Mapping[str, str]) -> tupl
         if isinstance(row, RecordRow):
             task_id = tasks[row.base_seq].get(row.task_id, row.task_id) if row.base_seq in tasks else row.task_id
             moved = row._replace(thread_id=target, base_digest=digests[follows], task_id=task_id, run_id=run_id)
-            records.append(seal_record(moved))
+            records.append(sealer.record(moved))
             digests[row.seq] = records[-1].digest
         else:
-            sealed = seal_checkpoint(row._replace(thread_id=target, parent_digest=digests[follows], run_id=run_id))
+            own = row._replace(thread_id=target, parent_digest=digests[follows], run_id=run_id)
+            sealed = sealer.checkpoint(own[:-1])
             checkpoints.append(sealed)
             digests[row.seq] = sealed.digest
     return checkpoints, records

@@ -10,7 +10,9 @@ thread's epoch. What is written:
   of it, by the lease holder;
 - an *event* row per lifecycle event of a run that keeps a log: immutable, chained to the event before it;
 - an *item* row per item of the item store: of no thread, changed by whoever writes it. What a run's nodes wrote comes
-  with the commit that consumes their outcomes, and lands only with it.
+  with the commit that consumes their outcomes, and lands only with it;
+- a *key* row per thread of an encrypted database: the wrapped data key of what its rows say, written with its first
+  row and gone with its last.
 
 **Lock order.** Every writing transaction locks the thread row first, by updating it under its epoch and head, and
 writes nothing if that update changed no row. Reads never lock.
@@ -22,6 +24,7 @@ by the store, which alone knows the lease columns and the ends of the logs.
 
 from stepwell.store.contract import Reader, Store
 from stepwell.store.items import ItemRow, ItemWrites, is_there, written
+from stepwell.store.keys import WHOLE_DATABASE, KeyRow, KeyWrites, seal_key
 from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
 from stepwell.store.rows import (
     DELETED,
@@ -45,6 +48,7 @@ from stepwell.store.rows import (
     seal_record,
     sealed_checkpoint,
 )
+from stepwell.store.sealing import ENCRYPTED, PLAIN, Sealer, is_encrypted
 from stepwell.store.writes import Claim, Commit, Consumed, Counts, Deletion, Message, Rows
 
 __all__ = [
@@ -54,6 +58,7 @@ __all__ = [
     "Consumed",
     "Counts",
     "DELETED",
+    "ENCRYPTED",
     "Deletion",
     "EffectChange",
     "EffectRow",
@@ -64,24 +69,31 @@ __all__ = [
     "JournalQuery",
     "ItemRow",
     "ItemWrites",
+    "KeyRow",
+    "KeyWrites",
     "LineageRow",
     "Message",
     "MessageRow",
     "NO_DIGEST",
+    "PLAIN",
     "RawCheckpointRow",
     "Reader",
     "RecordRow",
     "Rows",
     "RunRow",
+    "Sealer",
     "ShapeRow",
     "Store",
     "ThreadRow",
     "ThreadsQuery",
+    "WHOLE_DATABASE",
     "content_digest",
     "digest_of",
+    "is_encrypted",
     "is_there",
     "seal_checkpoint",
     "seal_effect",
+    "seal_key",
     "seal_record",
     "sealed_checkpoint",
     "written",

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from stepwell.store.items import ItemReader, ItemWrites
+from stepwell.store.keys import KeyRow, KeyWrites
 from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
 from stepwell.store.rows import (
     CheckpointRow,
@@ -23,6 +24,7 @@ from stepwell.store.rows import (
     RunRow,
     ThreadRow,
 )
+from stepwell.store.sealing import Sealer
 from stepwell.store.writes import Claim, Commit, Counts, Deletion, Message
 
 
@@ -139,6 +141,14 @@ class Reader(ItemReader, Protocol):
         """Return the shape of the graphs that have this fingerprint."""
         ...
 
+    def key(self, thread_id: str) -> KeyRow | None:
+        """Return the thread's data key, wrapped; `WHOLE_DATABASE`: the database's own."""
+        ...
+
+    def keys(self, after: str | None, limit: int) -> list[KeyRow]:
+        """Return data keys, wrapped, by thread id: those behind a thread id, None for the first."""
+        ...
+
 
 class Store(Protocol):
     """What a database must do. `stepwell.testing.store_suite` is the specification; this names the verbs.
@@ -150,6 +160,8 @@ class Store(Protocol):
     blocking: bool
     """False for a store that never touches a disk or a network."""
     counts: Counts
+    sealer: Sealer
+    """Makes rows ready to be written here."""
 
     def admit(self, claim: Claim) -> ThreadRow | None:
         """Take the thread: epoch + 1, and everything of the claim durable when this returns.
@@ -186,6 +198,10 @@ class Store(Protocol):
         """Write items of no run; durable when this returns. Returns how many expired ones were deleted on request."""
         ...
 
+    def write_keys(self, writes: KeyWrites) -> int:
+        """Write data keys; durable when this returns. Returns how many rows changed."""
+        ...
+
     def renew(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> bool:
         """Extend the lease. False: it is somebody else's now."""
         ...
@@ -202,7 +218,7 @@ class Store(Protocol):
         """Delete a thread's inbox and every row of it but its tombstone; durable when this returns. False: there was no
         such thread.
 
-        Effects of the scope "global" stay: they are not the thread's.
+        Its data key goes first. Effects of the scope "global" stay: they are not the thread's.
 
         The thread can be begun anew. A run that still drives it writes nothing more: LeaseLostError.
         """

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from stepwell.store.keys import KeyRow
 from stepwell.store.rows import CheckpointRow, EffectChange, EventDraft, RecordRow, RunRow, ShapeRow, ThreadRow
 from stepwell.superstep.items import ItemWrite
 
@@ -69,6 +70,9 @@ class Claim:
     """The one among them that was going on: the thread is left as if its process had died, for anybody to take."""
     items: Sequence[ItemWrite] = ()
     """As in `Commit`."""
+    key: KeyRow | None = None
+    """The data key its rows are encrypted with, to be written with them. KeyTakenError, with nothing written, where the
+    thread has another one."""
     whole: bool = False
     """Whether the rows of all its effects must be as seen too, or nothing is written: it is only about them."""
 
@@ -113,6 +117,10 @@ class Message:
     body: bytes
     now: int
     flush: bool = True
+    content: bytes = b""
+    """By what the same message is known; b"": the digest of its kind, key and body."""
+    data_key: KeyRow | None = None
+    """As the `key` of a `Claim`."""
 
 
 @dataclass(slots=True)

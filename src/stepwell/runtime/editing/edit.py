@@ -268,7 +268,8 @@ def _input_of(run: Run, base: Base, task: Task) -> Any:
 def _claim(run: Run, standing: Standing, spot: Spot) -> Claim:
     thread_id, rows = spot.base.identity.thread_id, run.ledger.take_rows()
     if standing.origin is not None:
-        record = origin_record(thread_id, rows.head_seq + 1, 0, standing.origin, run.clock.now())
+        assert run.store is not None
+        record = origin_record(run.store.sealer, thread_id, rows.head_seq + 1, 0, standing.origin, run.clock.now())
         rows = rows._replace(head_seq=record.seq, head_digest=record.digest, records=[*rows.records, record])
     return Claim(
         thread_id=thread_id,

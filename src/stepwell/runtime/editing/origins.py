@@ -5,16 +5,16 @@ It stands on no checkpoint (base 0), so that a thread without one can have it to
 
 from __future__ import annotations
 
-from stepwell.store import NO_DIGEST, Reader, RecordRow, seal_record
+from stepwell.store import NO_DIGEST, Reader, RecordRow, Sealer
 from stepwell.superstep import lifecycle
 from stepwell.superstep.origin import Origin, decode_origin, encode_origin
 
 
-def origin_record(thread_id: str, seq: int, ordinal: int, origin: Origin, now: int) -> RecordRow:
+def origin_record(sealer: Sealer, thread_id: str, seq: int, ordinal: int, origin: Origin, now: int) -> RecordRow:
     """Return the record, sealed. `ordinal` counts the records that stand on no checkpoint before it."""
     body = encode_origin(origin)
     row = RecordRow(thread_id, "", 0, seq, 0, NO_DIGEST, ordinal, lifecycle.ORIGIN, "", "", now, body, b"")
-    return seal_record(row)
+    return sealer.record(row)
 
 
 def origin_of(reader: Reader, thread_id: str) -> Origin | None:

@@ -110,7 +110,8 @@ def _stand_outside(run: Run, reader: Reader, loaded: Loaded, thread_id: str) -> 
     base = Base(loaded.base.state, loaded.base.identity._replace(thread_id=thread_id))
     problems = in_the_way(reader, run.plan, loaded, keeps_tasks=False)
     run.ledger.lineages = 0  # the fork opens the first
-    run.ledger.staged_effects = brought_effects(reader, row.thread_id, row.lineage, thread_id)
+    assert run.store is not None
+    run.ledger.staged_effects = brought_effects(run.store.sealer, reader, row.thread_id, row.lineage, thread_id)
     return Standing(None, Spot(base, nothing, nothing, None, (), row, problems), None, origin)
 
 

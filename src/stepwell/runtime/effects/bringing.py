@@ -9,17 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from stepwell.runtime.effects.knowing import said
-from stepwell.store import EffectChange, EffectRow, EffectsQuery, Reader, seal_effect
+from stepwell.store import EffectChange, EffectRow, EffectsQuery, Reader, Sealer
 from stepwell.superstep.effects.keys import BROUGHT, GLOBAL, POSITION, lineages_to_search
 from stepwell.superstep.effects.layout import encode_ended
 
 
-def copied_effects(reader: Reader, source: str, target: str, names: Mapping[str, str]) -> tuple[EffectChange, ...]:
+def copied_effects(
+    sealer: Sealer, reader: Reader, source: str, target: str, names: Mapping[str, str]
+) -> tuple[EffectChange, ...]:
     """Return all effects of a thread as those of its copy. `names`: run ids, as the copy has them."""
-    return _as_own(target, (row._replace(run_id=names.get(row.run_id, "")) for row in _effects_of(reader, source)))
+    return _as_own(
+        sealer, target, (row._replace(run_id=names.get(row.run_id, "")) for row in _effects_of(reader, source))
+    )
 
 
-def brought_effects(reader: Reader, source: str, lineage: int, target: str) -> tuple[EffectChange, ...]:
+def brought_effects(sealer: Sealer, reader: Reader, source: str, lineage: int, target: str) -> tuple[EffectChange, ...]:
     """Return what a thread that is forked off a lineage begins with: what would have answered there."""
     forks = [(row.lineage, row.parent_lineage, row.parent_seq) for row in reader.lineages(source)]
     order = {each: rank for rank, each in enumerate((lineage, *lineages_to_search(lineage, forks)))}
@@ -31,7 +35,7 @@ def brought_effects(reader: Reader, source: str, lineage: int, target: str) -> t
             chosen[row.position, row.lineage, row.key] = row
         elif row.lineage in order:  # what each lineage did there last
             chosen.setdefault((row.position, row.lineage), row)
-    return _as_own(target, (_whole(reader, row) for row in chosen.values()))
+    return _as_own(sealer, target, (_whole(reader, row) for row in chosen.values()))
 
 
 def _effects_of(reader: Reader, thread_id: str) -> list[EffectRow]:
@@ -44,6 +48,6 @@ def _whole(reader: Reader, row: EffectRow) -> EffectRow:
     return row._replace(lineage=BROUGHT, seq=0, body=encode_ended(ended) if ended is not None else b"", run_id="")
 
 
-def _as_own(target: str, rows: Iterable[EffectRow]) -> tuple[EffectChange, ...]:
+def _as_own(sealer: Sealer, target: str, rows: Iterable[EffectRow]) -> tuple[EffectChange, ...]:
     # no epoch of the new thread is 0: whatever was being performed is in doubt there
-    return tuple(EffectChange(seal_effect(row._replace(thread_id=target, epoch=0)), None) for row in rows)
+    return tuple(EffectChange(sealer.effect(row._replace(thread_id=target, epoch=0)), None) for row in rows)

@@ -20,7 +20,7 @@ from stepwell.runtime.effects.selecting import Done
 from stepwell.runtime.effects.undoing import UndoingRun
 from stepwell.runtime.requests import Blocking
 from stepwell.runtime.scope import Scope, current
-from stepwell.store import EffectChange, seal_effect
+from stepwell.store import EffectChange
 from stepwell.superstep import lifecycle
 from stepwell.superstep.effects import rules
 from stepwell.superstep.effects.keys import compensation_key
@@ -188,7 +188,10 @@ class UndoCall(EffectCall):
         def note(owner: TaskRun, records: Sequence[RecordRow]) -> None:
             inner(owner, records)
             ledger = self.run.ledger
-            marked = seal_effect(self.row._replace(status=rules.COMPENSATED, epoch=ledger.epoch, digest=b""))
+            assert self.run.store is not None
+            marked = self.run.store.sealer.effect(
+                self.row._replace(status=rules.COMPENSATED, epoch=ledger.epoch, digest=b"")
+            )
             self._marked = marked.digest
             seen = tuple(row.digest for row in self.siblings)
             ledger.staged_effects = (*ledger.staged_effects, EffectChange(marked, seen))

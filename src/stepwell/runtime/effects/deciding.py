@@ -19,7 +19,7 @@ from stepwell.runtime.deciding import checked_decisions, refuse_again
 from stepwell.runtime.effects.resolving import claim_beside
 from stepwell.runtime.loading import check_input_kept, decode_pause, row_name
 from stepwell.runtime.reading.bare import bare_base
-from stepwell.store import Claim, Reader, RecordRow, Store, ThreadRow, seal_record
+from stepwell.store import Claim, Reader, RecordRow, Sealer, Store, ThreadRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.answer import Asked, match_answers, open_now
 from stepwell.superstep.state import Base
@@ -35,7 +35,7 @@ def record_decision(
             thread = reader.thread(thread_id)
             if thread is None:
                 raise UnknownThreadError(thread_id=thread_id)
-            claim, decision = _compose(reader, codec, thread, which, answer, clock.now())
+            claim, decision = _compose(store.sealer, reader, codec, thread, which, answer, clock.now())
         points.reach(points.ADMISSION)
         if store.admit(claim) is not None:
             points.reach(points.APPROVAL_DECIDED)
@@ -49,7 +49,7 @@ def open_approvals(base: Base) -> list[Asked]:
 
 
 def _compose(
-    reader: Reader, codec: Codec, thread: ThreadRow, which: str | None, answer: Any, now: int
+    sealer: Sealer, reader: Reader, codec: Codec, thread: ThreadRow, which: str | None, answer: Any, now: int
 ) -> tuple[Claim, Decision]:
     thread_id = thread.thread_id
     check_input_kept(reader.run(thread.run_id) if thread.run_id else None)
@@ -66,7 +66,7 @@ def _compose(
         raise
     ((task, question, decision),) = checked_decisions(thread_id, matched, now)
     assert base is not None
-    record = seal_record(
+    record = sealer.record(
         RecordRow(
             thread_id,
             "",

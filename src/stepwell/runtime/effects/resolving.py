@@ -34,8 +34,6 @@ from stepwell.store import (
     Rows,
     Store,
     ThreadRow,
-    seal_effect,
-    seal_record,
 )
 from stepwell.superstep import lifecycle
 from stepwell.superstep.effects import rules
@@ -179,7 +177,7 @@ class _Composing:
             Resolved(decision.choice, decision.by, decision.reason, row.name, row.node, row.call_id, ended)
         )
         seq, ordinal = thread.head_seq + 1, len(self.reader.records(thread.thread_id, place.base_seq))
-        record = seal_record(
+        record = self.store.sealer.record(
             RecordRow(
                 thread.thread_id,
                 place.namespace,
@@ -233,7 +231,7 @@ class _Composing:
             body=kept,
             digest=b"",
         )
-        return EffectChange(seal_effect(changed), tuple(each.digest for each in self.rows))
+        return EffectChange(self.store.sealer.effect(changed), tuple(each.digest for each in self.rows))
 
     def _undone(self, record: RecordRow) -> list[EffectChange]:
         """Return the end of the effect that this one compensates, if it does."""
@@ -245,7 +243,7 @@ class _Composing:
         if mine is None or mine.status != rules.DONE:
             return []
         changed = mine._replace(status=rules.COMPENSATED, epoch=self.thread.epoch + 1, digest=b"")
-        return [EffectChange(seal_effect(changed), tuple(row.digest for row in rows))]
+        return [EffectChange(self.store.sealer.effect(changed), tuple(row.digest for row in rows))]
 
 
 def claim_beside(thread: ThreadRow, record: RecordRow, changes: Sequence[EffectChange], now: int) -> Claim:

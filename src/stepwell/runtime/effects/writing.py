@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stepwell.runtime.journal import Draft, Entry
-from stepwell.store import EffectChange, EffectRow, RecordRow, seal_effect
+from stepwell.store import EffectChange, EffectRow, RecordRow
 from stepwell.superstep import lifecycle
 from stepwell.superstep.effects import rules
 from stepwell.superstep.effects.keys import GLOBAL
@@ -143,9 +143,10 @@ def _change(
         body=body,
         digest=b"",
     )
-    sealed = seal_effect(row)
+    assert call.run.store is not None
+    sealed = call.run.store.sealer.effect(row)
     ledger.staged_effects = (*ledger.staged_effects, EffectChange(sealed, standing.seen()))
-    standing.took(sealed)
+    standing.took(row._replace(digest=sealed.digest))
     return sealed.digest
 
 

@@ -14,7 +14,17 @@ from typing import Any
 import apsw
 
 from stepwell.errors import CorruptRecordError
-from stepwell.store import NO_DIGEST, CheckpointRow, EffectRow, EventRow, LineageRow, RecordRow, RunRow, ThreadRow
+from stepwell.store import (
+    NO_DIGEST,
+    CheckpointRow,
+    EffectRow,
+    EventRow,
+    LineageRow,
+    RecordRow,
+    RunRow,
+    ThreadRow,
+    is_encrypted,
+)
 from stepwell.stores.sqlite.damage import DAMAGE, unreadable
 from stepwell.stores.sqlite.rows import (
     CHECKPOINTS,
@@ -22,6 +32,7 @@ from stepwell.stores.sqlite.rows import (
     EVENTS,
     INBOX,
     ITEMS,
+    KEYS,
     LINEAGES,
     NOT_ITS_DIGEST,
     NOT_TEXT,
@@ -52,6 +63,10 @@ def audit(connection: apsw.Connection) -> Iterator[str]:
             fault = ITEMS.fault(raw)
             if fault is not None:
                 yield f"items row of namespace {_shown(raw[1])} at {_shown(raw[2])}: {fault}"
+        for raw in connection.execute(query("raw_keys")):
+            fault = KEYS.fault(raw)
+            if fault is not None:
+                yield f"keys row of thread {_shown(raw[0])}: {fault}"
         for table, thread_id in connection.execute(query("orphans")):
             yield f"{table}: rows of thread {_shown(thread_id)} have no {'run' if table == 'events' else 'thread'} row"
     except DAMAGE as error:
@@ -103,6 +118,7 @@ class _Thread:
         self._recorded: set[int] = set()
         self._intended: dict[str, int] = {}
         """Key → the first record of its intent, as long as its row has not been seen."""
+        self._encrypted = False
         self._faults: list[str] = []
 
     def faults(self) -> list[str]:
@@ -127,6 +143,8 @@ class _Thread:
         self._log_ends()
         if thread is not None:
             self._thread(thread)
+        if self._encrypted and not self._execute(query("key"), {"thread_id": self._raw[0].decode()}).fetchall():
+            self._fault("keys", "", "the data key is missing that its rows are encrypted with")
         return self._faults
 
     def _rows(self, table: Table[Row], name: str) -> Iterator[Row]:
@@ -151,6 +169,7 @@ class _Thread:
         parent = NO_DIGEST if row.parent_seq is None else self._digests.get(row.parent_seq)
         self._linked("checkpoints", row.seq, f"its parent {row.parent_seq}", parent, row.parent_digest)
         self._place("checkpoints", row)
+        self._encrypted = self._encrypted or is_encrypted(row.body)
         if row.namespace == "":
             self._lineages[row.seq] = row.lineage
         if thread is not None and not 0 <= row.lineage < thread.lineages:
@@ -173,7 +192,8 @@ class _Thread:
             )
         ordinals[row.base_seq] = row.ordinal + 1
         self._recorded.add(row.seq)
-        if row.kind == lifecycle.INTENT:
+        self._encrypted = self._encrypted or is_encrypted(row.body)
+        if row.kind == lifecycle.INTENT and not is_encrypted(row.body):
             self._intent(row)
 
     def _intent(self, row: RecordRow) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from stepwell.errors import MessageConflictError
 from stepwell.store import Consumed, Counts, Message, MessageRow, content_digest, digest_of
+from stepwell.stores.sqlite.keys import put_key
 from stepwell.stores.sqlite.rows import INBOX
 from stepwell.stores.sqlite.sql import query
 
@@ -20,7 +21,9 @@ Execute = Callable[..., Any]
 def append(execute: Execute, counts: Counts, message: Message) -> MessageRow:
     """Insert a message; return it, or the one that is there already if it is the same."""
     thread_id, message_id = message.thread_id, message.message_id
-    content = content_digest(message.kind, message.key, message.body)
+    if message.data_key is not None:
+        put_key(execute, counts, message.data_key)
+    content = message.content or content_digest(message.kind, message.key, message.body)
     known = _find(execute, counts, thread_id, message_id)
     if known is not None:
         if known.content != content:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any
 
-from stepwell.store import Claim, Commit, Deletion, ItemWrites, Message
+from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message
 
 
 class Renewal:
@@ -20,7 +20,7 @@ class Renewal:
         self.lease_seconds = lease_seconds
 
 
-Work = Commit | Claim | Deletion | ItemWrites | Message | Renewal
+Work = Commit | Claim | Deletion | ItemWrites | KeyWrites | Message | Renewal
 
 
 class Member:

@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from stepwell.store import Claim, Commit, Deletion, ItemWrites, Message
+from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.items import seal_of
 from stepwell.stores.sqlite.member import Member
@@ -50,6 +50,10 @@ def _landed(execute: Callable[..., Any], member: Member) -> bool | None:
         return bool(execute(sql.query("message"), named).fetchall())
     if isinstance(work, ItemWrites):  # what it left may have been written over since: then nobody knows
         return True if work.writes and seal_of(execute, work.writes) == member.sealed else None
+    if isinstance(work, KeyWrites):  # as with items; to write them once more changes nothing
+        written = [*work.new, *(row for row, _ in work.rewrapped)]
+        there = [execute(sql.query("key"), {"thread_id": row.thread_id}).fetchall() for row in written]
+        return True if any(found and found[0][-1] == member.sealed for found in there) else None
     assert isinstance(work, Commit | Claim | Deletion)
     rows = None if isinstance(work, Deletion) else work.rows
     if rows is not None and (rows.checkpoints or rows.records):

@@ -22,6 +22,7 @@ from stepwell.store import (
     HistoryQuery,
     ItemRow,
     JournalQuery,
+    KeyRow,
     LineageRow,
     MessageRow,
     RawCheckpointRow,
@@ -39,6 +40,7 @@ from stepwell.stores.sqlite.rows import (
     EFFECTS,
     EVENTS,
     INBOX,
+    KEYS,
     LINEAGES,
     NOT_ITS_DIGEST,
     RECORDS,
@@ -283,6 +285,14 @@ class SqliteReader:
     def item_namespaces(self, now: int) -> list[str]:
         """Return the namespaces that hold an item."""
         return namespaces_of_items(self._execute, now)
+
+    def key(self, thread_id: str) -> KeyRow | None:
+        """Return the thread's data key, wrapped."""
+        return _first(self._rows("key", KEYS, thread_id=thread_id))
+
+    def keys(self, after: str | None, limit: int) -> list[KeyRow]:
+        """Return data keys, wrapped, by thread id."""
+        return self._rows("keys", KEYS, after=after, max_rows=_bound(limit))
 
     def _check_head(self, thread_id: str) -> None:
         """Raise where the row that the thread names as its last is missing or another, or where rows follow it."""

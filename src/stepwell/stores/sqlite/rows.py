@@ -17,6 +17,7 @@ from stepwell.store import (
     EffectRow,
     EventRow,
     ItemRow,
+    KeyRow,
     LineageRow,
     MessageRow,
     RawCheckpointRow,
@@ -159,5 +160,6 @@ INBOX = Table("inbox", "message", 0, 1, MessageRow._make, *_kinds(MessageRow))
 EFFECTS = Table("effects", "effect", 1, 0, EffectRow._make, *_kinds(EffectRow))
 ITEMS = Table("items", "item", 1, 0, ItemRow._make, *_kinds(ItemRow))
 """Its rows belong to no thread: `items.py` names them by namespace and key."""
+KEYS = Table("keys", "key", 0, None, KeyRow._make, *_kinds(KeyRow))
 SHAPES = Table("shapes", "shape", 0, None, ShapeRow._make, *_kinds(ShapeRow))
 """Its rows have no digest column: `is_shape_of` verifies them."""

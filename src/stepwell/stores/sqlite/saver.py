@@ -14,7 +14,21 @@ from pathlib import Path
 
 from stepwell.clock import Clock, SystemClock
 from stepwell.errors import UnsupportedStorageError
-from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, Message, MessageRow, Reader, Store, ThreadRow
+from stepwell.store import (
+    PLAIN,
+    Claim,
+    Commit,
+    Counts,
+    Deletion,
+    ItemWrites,
+    KeyWrites,
+    Message,
+    MessageRow,
+    Reader,
+    Sealer,
+    Store,
+    ThreadRow,
+)
 from stepwell.stores.sqlite.connection import MEMORY
 from stepwell.stores.sqlite.fork import watch
 from stepwell.stores.sqlite.holder import is_gone
@@ -46,6 +60,7 @@ class SqliteStore:
         self.path = os.fspath(path)
         self.blocking = self.path != MEMORY
         self.counts = Counts()
+        self.sealer: Sealer = PLAIN
         self._clock = clock or SystemClock()
         self._writer = Writer(self.path, synchronous, self._clock, self.counts, vfs)
         if max_bytes is not None:
@@ -83,6 +98,10 @@ class SqliteStore:
 
     def write_items(self, writes: ItemWrites) -> int:
         """Write items of no run; durable when this returns."""
+        return int(self._writer.run(writes))
+
+    def write_keys(self, writes: KeyWrites) -> int:
+        """Write data keys; durable when this returns."""
         return int(self._writer.run(writes))
 
     def renew(self, thread_id: str, run_id: str, epoch: int, lease_seconds: float) -> bool:

@@ -14,7 +14,7 @@ import apsw
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
-from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, Message
+from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.charging import charging
 from stepwell.stores.sqlite.connection import MEMORY, open_writer
@@ -137,6 +137,8 @@ class Transactions:
             member.result = member.sealed is not None
         elif type(work) is ItemWrites:
             member.result, member.sealed = self._writes.write_items(work)
+        elif type(work) is KeyWrites:
+            member.result, member.sealed = self._writes.write_keys(work)
         else:
             assert type(work) is Renewal
             self._counts.renewals += 1

@@ -20,6 +20,7 @@ from stepwell.store import (
     Counts,
     Deletion,
     ItemWrites,
+    KeyWrites,
     Message,
     MessageRow,
     Rows,
@@ -32,6 +33,7 @@ from stepwell.stores.sqlite.effect_rows import are_as_seen, put_effects
 from stepwell.stores.sqlite.event_log import add_events, counted
 from stepwell.stores.sqlite.holder import is_gone, this_process
 from stepwell.stores.sqlite.inbox import append, consume
+from stepwell.stores.sqlite.keys import put_key, write_keys
 from stepwell.stores.sqlite.member import Renewal
 from stepwell.stores.sqlite.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.sqlite.sql import query
@@ -43,6 +45,7 @@ _CHECKPOINT = query("insert_checkpoint")
 _RECORD = query("insert_record")
 _RUN = query("put_run")
 _CONTENT = (
+    "delete_key",  # first: see there
     "delete_checkpoints",
     "delete_records",
     "delete_lineages",
@@ -113,6 +116,8 @@ class Writes:
             claim.seen = tombstone
             return self.admit(claim)
         points.reach(points.FENCED)
+        if claim.key is not None:
+            put_key(self._execute, self._counts, claim.key)
         self._insert(claim.thread_id, row.epoch, claim.rows, claim.run)
         if claim.rows.effects:
             put_effects(self._execute, self._counts, claim.thread_id, claim.rows.effects)
@@ -132,6 +137,10 @@ class Writes:
     def append(self, message: Message) -> MessageRow:
         """Leave a message in a thread's inbox; return it as it stands there."""
         return append(self._execute, self._counts, message)
+
+    def write_keys(self, work: KeyWrites) -> tuple[int, bytes]:
+        """Write data keys; return how many rows changed, and the seal of the last one."""
+        return write_keys(self._execute, self._counts, work)
 
     def renew(self, renewal: Renewal) -> bool:
         """Extend the lease; False where it is not this run's in this process any more."""
@@ -158,7 +167,8 @@ class Writes:
         self._counts.statements += 1
         found: list[tuple[int]] = self._execute(query("epoch"), where).fetchall()  # type: ignore[assignment]
         if not found:  # it never began, and may have got messages all the same
-            self._counts.statements += 1
+            self._counts.statements += 2
+            self._execute(query("delete_key"), where)
             self._execute(query("delete_inbox"), where)
             return None
         nobody = ("", "", 0.0)

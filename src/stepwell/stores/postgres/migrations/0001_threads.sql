@@ -24,6 +24,7 @@
 -- items        one row an item of the item store, which belongs to no thread. Updated and deleted as its users say; what
 --              a node wrote changes in the transaction that commits the superstep. `ordinal` is the order they are
 --              listed in: that in which they were made.
+-- keys         one row a thread of a database that is encrypted, and one ('') for the database: the wrapped data key.
 --
 -- The path of a row: an admission writes the thread, the run and the first checkpoints in one transaction; each
 -- superstep then updates the thread and inserts what it made; the last commit also settles the run and frees the thread.
@@ -217,5 +218,14 @@ create unique index items_by_key on stepwell.items (namespace, key);
 create index items_that_expire on stepwell.items (expires_at);
 
 create sequence stepwell.item_ordinals;
+
+create table stepwell.keys (
+  thread_id  text collate "C" not null primary key,
+  name       bytea            not null,
+  key_id     text collate "C" not null,
+  wrapped    bytea            not null,
+  created_at bigint           not null,
+  digest     bytea            not null
+);
 
 insert into stepwell.meta (name, value) values ('schema_version', '1');

@@ -1,4 +1,4 @@
--- Ten tables hold everything.
+-- Eleven tables hold everything.
 --
 -- threads      one row a thread: who may write it (epoch, run_id, holder, lease_until) and where its history ends
 --              (head_seq, head_digest). Every writing transaction updates this row first and stops if that changed no
@@ -23,6 +23,9 @@
 -- items        one row an item of the item store, which belongs to no thread. Updated and deleted as its users say; what
 --              a node wrote changes in the transaction that commits the superstep. `ordinal` is the order they are
 --              listed in: that in which they were made.
+-- keys         one row a thread of a database that is encrypted, and one ('') for the database: the data key of what is
+--              stored there, wrapped by a key that is never here. Inserted in the transaction of the first row that needs it
+--              and deleted with the thread; changed only when the data key is wrapped anew.
 --
 -- The path of a row: an admission writes the thread, the run and the first checkpoints in one transaction; each
 -- superstep then updates the thread and inserts what it made; the last commit also settles the run and frees the thread.
@@ -205,6 +208,15 @@ create table items (
 
 create unique index items_by_key on items (namespace, key);
 create index items_that_expire on items (expires_at);
+
+create table keys (
+  thread_id  text    not null primary key,
+  name       blob    not null,
+  key_id     text    not null,
+  wrapped    blob    not null,
+  created_at integer not null,
+  digest     blob    not null
+) strict, without rowid;
 
 pragma application_id = 1400139895;
 pragma user_version = 1;
