@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.stores.sqlite.holder import is_dead, same_boot, this_process
+from stepwell.stores.shared.holder import is_dead, same_boot, this_process
 
 BOOT = "boot-1"
 

@@ -81,7 +81,7 @@ def test_an_interrupted_caller_that_waits_does_not_land_later(store: SqliteStore
 
 
 def test_more_callers_than_a_group_holds_all_land_in_order(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stepwell.stores.sqlite.writer.LARGEST_GROUP", 3)
+    monkeypatch.setattr("stepwell.stores.shared.writer.LARGEST_GROUP", 3)
     drive = started(store)
     with store._writer.lock:
         futures = [store.queue(drive.step()) for _ in range(8)]

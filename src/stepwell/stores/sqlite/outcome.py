@@ -13,9 +13,9 @@ from typing import Any
 import apsw
 
 from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message
+from stepwell.stores.shared.member import Member
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.items import seal_of
-from stepwell.stores.sqlite.member import Member
 
 _EPOCH = 3
 """Where the thread row keeps it."""

@@ -29,12 +29,13 @@ from stepwell.store import (
     Store,
     ThreadRow,
 )
+from stepwell.stores.shared.fork import watch
+from stepwell.stores.shared.holder import is_gone
+from stepwell.stores.shared.member import Renewal
+from stepwell.stores.shared.writer import Writer
 from stepwell.stores.sqlite.connection import MEMORY
-from stepwell.stores.sqlite.fork import watch
-from stepwell.stores.sqlite.holder import is_gone
-from stepwell.stores.sqlite.member import Renewal
 from stepwell.stores.sqlite.snapshots import FileSnapshots, MemorySnapshots
-from stepwell.stores.sqlite.writer import Writer
+from stepwell.stores.sqlite.transaction import Transactions
 
 SYNCHRONOUS = ("full", "normal")
 
@@ -62,7 +63,8 @@ class SqliteStore:
         self.counts = Counts()
         self.sealer: Sealer = PLAIN
         self._clock = clock or SystemClock()
-        self._writer = Writer(self.path, synchronous, self._clock, self.counts, vfs)
+        transactions = Transactions(self.path, synchronous, self._clock, self.counts, vfs)
+        self._writer = Writer(transactions, memory=not self.blocking)
         if max_bytes is not None:
             self._writer.transactions.limit(max_bytes)
         self._snapshots = FileSnapshots(self.path, vfs) if self.blocking else MemorySnapshots(self._writer)

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 
 import apsw
 
+from stepwell.stores.shared.writer import Writer
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.audit import audit
 from stepwell.stores.sqlite.connection import open_reader
 from stepwell.stores.sqlite.reader import SqliteReader
-from stepwell.stores.sqlite.writer import Writer
+from stepwell.stores.sqlite.transaction import Transactions
 
 KEPT = 8
 
@@ -87,7 +88,7 @@ class FileSnapshots:
 class MemorySnapshots:
     """The writer's connection, under its lock."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer[Transactions]) -> None:
         self._writer = writer
 
     @contextmanager

@@ -15,11 +15,11 @@ from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
 from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message
+from stepwell.stores.shared.charging import charging
+from stepwell.stores.shared.member import Member, Renewal
 from stepwell.stores.sqlite import sql
-from stepwell.stores.sqlite.charging import charging
 from stepwell.stores.sqlite.connection import MEMORY, open_writer
 from stepwell.stores.sqlite.damage import translated, unwritten
-from stepwell.stores.sqlite.member import Member, Renewal
 from stepwell.stores.sqlite.outcome import find_outcome
 from stepwell.stores.sqlite.writes import Writes
 

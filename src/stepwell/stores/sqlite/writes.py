@@ -1,8 +1,8 @@
 """What one member does inside a transaction that its leader opened: take a thread, commit under the fence, renew.
 
 Each update of the thread row comes first and decides: if it changed no row, nothing else of the member is written.
-Beginning, committing and undoing are the leader's (`writer.py`). The commit is the hot path of every run: tuples, one
-cursor, no lookups that can be kept.
+Beginning, committing and undoing are the leader's (`transaction.py`). The commit is the hot path of every run: tuples,
+one cursor, no lookups that can be kept.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from stepwell.store import (
     RunRow,
     ThreadRow,
 )
+from stepwell.stores.shared.holder import is_gone, this_process
+from stepwell.stores.shared.member import Renewal
 from stepwell.stores.sqlite import items
 from stepwell.stores.sqlite.branches import note_branches
 from stepwell.stores.sqlite.effect_rows import are_as_seen, put_effects
 from stepwell.stores.sqlite.event_log import add_events, counted
-from stepwell.stores.sqlite.holder import is_gone, this_process
 from stepwell.stores.sqlite.inbox import append, consume
 from stepwell.stores.sqlite.keys import put_key, write_keys
-from stepwell.stores.sqlite.member import Renewal
 from stepwell.stores.sqlite.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.sqlite.sql import query
 

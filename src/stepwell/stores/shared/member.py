@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import Future
 from typing import Any
 
@@ -24,9 +25,9 @@ Work = Commit | Claim | Deletion | ItemWrites | KeyWrites | Message | Renewal
 
 
 class Member:
-    """One write in the queue: open until it is known to have landed or failed."""
+    """One write in the queue: open until it is known to have landed or failed, or was put off."""
 
-    __slots__ = ("error", "future", "open", "result", "sealed", "work")
+    __slots__ = ("error", "future", "later", "open", "result", "sealed", "work")
 
     def __init__(self, work: Work, future: Future[None] | None = None) -> None:
         self.work = work
@@ -34,6 +35,8 @@ class Member:
         self.open = True
         self.result: Any = None
         self.error: BaseException | None = None
+        self.later: threading.Event | None = None
+        """Set once a member that was put off is answered; None for every other."""
         self.sealed: bytes | None = None
         """Digest of the thread row (of the last item) as written: by it a write is known after an error at COMMIT."""
 
@@ -42,9 +45,20 @@ class Member:
         self.error = error
         self.open = False
 
+    def put_off(self) -> None:
+        """Take the member out of its batch: whoever does this answers it with `answer_late`."""
+        self.later = threading.Event()
+        self.open = False
+
+    def answer_late(self) -> None:
+        """Tell who waits for a member that was put off."""
+        assert self.later is not None
+        self.later.set()
+        self.publish()
+
     def publish(self) -> None:
-        """Answer the future, once."""
-        if self.future is None or self.future.done():
+        """Answer the future, once; not yet where the answer is still to come."""
+        if self.future is None or self.future.done() or (self.later is not None and not self.later.is_set()):
             return
         if self.error is None:
             self.future.set_result(None)

@@ -1,10 +1,11 @@
 """One lock, one queue, one leader at a time: group commit.
 
-Whoever gets the lock leads: it runs everything that waits as one transaction (`transaction.py`). A sync caller leads on
+Whoever gets the lock leads: it runs everything that waits as one transaction of its body. A sync caller leads on
 its own thread, unless a leader before it took its write along; `queue` leaves leading to the writer thread, which alone
 answers futures, outside the lock. Members land in the order in which they were queued, and stay in the queue until they
 are answered, so that an interruption at any line loses none. After a fork the child starts with an empty queue and no
-connection: what waited is the parent's.
+connection: what waited is the parent's. A member that would make the others wait is put off: its body answers it on
+another connection, some time after its leader went on.
 """
 
 from __future__ import annotations
@@ -14,16 +15,32 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
-from stepwell.clock import Clock
 from stepwell.errors import SaverClosedError, StoreError
-from stepwell.store import Commit, Counts, ItemWrites
-from stepwell.stores.sqlite.connection import MEMORY
-from stepwell.stores.sqlite.member import Member, Work
-from stepwell.stores.sqlite.transaction import Transactions
+from stepwell.store import Commit, ItemWrites
+from stepwell.stores.shared.member import Member, Work
 
 LARGEST_GROUP = 256
+
+
+class Transactions(Protocol):
+    """How a body writes. Not thread-safe: the leader's."""
+
+    def run(self, batch: Sequence[Member], own: Member | None) -> None:
+        """Run the batch. A member still open afterwards was undone through no fault of its own: run it again."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection; `run` opens it again."""
+        ...
+
+    def abandon(self) -> None:
+        """Leave the connection, if it is open, to the process this one was forked from."""
+        ...
+
+
+Body = TypeVar("Body", bound=Transactions)
 
 
 class Queued(Future[None]):
@@ -35,13 +52,13 @@ class Queued(Future[None]):
         self.member = Member(work, self)
 
 
-class Writer:
+class Writer(Generic[Body]):
     """Takes writes from any thread and lets one of them lead."""
 
-    def __init__(self, path: str, synchronous: str, clock: Clock, counts: Counts, vfs: str | None = None) -> None:
-        self._memory = path == MEMORY
+    def __init__(self, transactions: Body, *, memory: bool = False) -> None:
+        self._memory = memory
         self._closed: str | None = None
-        self.transactions = Transactions(path, synchronous, clock, counts, vfs)
+        self.transactions = transactions
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -64,6 +81,8 @@ class Writer:
         except BaseException:
             member.open = False  # its caller goes: it is not to land later
             raise
+        if member.later is not None:
+            member.later.wait()
         if member.error is not None:
             raise member.error
         return member.result
@@ -114,7 +133,7 @@ class Writer:
             thread.join()
 
     def before_fork(self) -> None:
-        """Hold the lock across the fork, with the file closed. Memory cannot be closed; it stays the parent's."""
+        """Hold the lock across the fork, with the connection closed. Memory cannot be closed; it stays the parent's."""
         if self._memory:
             return
         self.lock.acquire()
