@@ -58,6 +58,12 @@ ALL: tuple[str, ...] = (
     DURABLE,
 )
 
+SCHEMA_CHANGED = "schema.changed"
+SCHEMA_DURABLE = "schema.durable"
+
+APART: tuple[str, ...] = (SCHEMA_CHANGED, SCHEMA_DURABLE)
+"""Points that no run passes: those of a database's migrations."""
+
 hook: Callable[[str], None] | None = None
 
 

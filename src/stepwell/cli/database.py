@@ -31,10 +31,10 @@ def reading(settings: Settings) -> Iterator[Reader]:
 
 @contextmanager
 def opened(settings: Settings, *, create: bool = False) -> Iterator[SqliteSaver]:
-    """Open a database that is there, or may be made."""
+    """Open a database that is there, or may be made. No command but `migrate` changes its schema."""
     if not create and (settings.path == MEMORY or not Path(settings.path).exists()):
         raise UnknownDatabaseError(path=settings.path)
-    with SqliteSaver(settings.path) as saver:
+    with SqliteSaver(settings.path, migrate=False) as saver:
         yield saver
 
 

@@ -10,8 +10,8 @@ from typing import Final
 OK: Final = 0
 """Done; a run that paused for an answer too."""
 FAILED: Final = 1
-"""A run that failed, a database in which `verify` found faults, a graph that `check` found threads stuck under, or a
-`delete` that was declined."""
+"""A run that failed, a database in which `verify` found faults, a graph that `check` found threads stuck under,
+migrations that `migrate --check` found pending, or a `delete` that was declined."""
 USAGE: Final = 2
 """The call cannot be carried out as given. Nothing ran."""
 NOT_FOUND: Final = 3
@@ -65,6 +65,7 @@ STATUS_OF: Final = {
     "invalid_item": USAGE,
     "no_parent_graph": USAGE,
     "nothing_to_retry": USAGE,
+    "nothing_to_repair": USAGE,
     "thread_exists": USAGE,
     "pending_work": USAGE,
     "run_conflict": USAGE,
@@ -106,11 +107,16 @@ STATUS_OF: Final = {
     "lease_lost": BUSY,
     # the durable side
     "corrupt_record": CORRUPT,
+    "cannot_repair": CORRUPT,
     "store_error": STORAGE,
     "commit_unknown": STORAGE,
     "saver_closed": STORAGE,
     "items_closed": STORAGE,
     "unsupported_storage": STORAGE,
+    "schema_outdated": STORAGE,
+    "schema_newer": STORAGE,
+    "schema_migration_failed": STORAGE,
+    "newer_format": STORAGE,
     # the rest
     "stepwell_error": INTERNAL,
     "internal_error": INTERNAL,

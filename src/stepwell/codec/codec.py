@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from stepwell.codec.kinds import FORMAT, Malformed, Unbuildable
 from stepwell.codec.registry import Registry
-from stepwell.errors import CorruptRecordError
+from stepwell.errors import CorruptRecordError, NewerFormatError
 
 # Five bytes of length, one of format: a trailer shows a cut or lengthened record, and costs no copy on the way back.
 _TRAILER: Final = 6
@@ -71,7 +71,7 @@ class Codec:
         """
         body = memoryview(data)[:-_TRAILER]
         if int.from_bytes(data[-_TRAILER:], "big") != len(body) << 8 | FORMAT:
-            raise CorruptRecordError(record=path or "value", reason="its length or format does not fit its trailer")
+            raise _unfitting(data, path or "value")
         try:
             return self._unpack(body)
         except (Malformed, Unbuildable, RecursionError) as error:
@@ -91,3 +91,11 @@ class Codec:
             from stepwell.codec.faults import write_error
 
             raise write_error(self._orderer, value, path, error) from error
+
+
+def _unfitting(data: bytes, record: str) -> CorruptRecordError | NewerFormatError:
+    """Return the error for bytes whose trailer is not that of this format."""
+    length, found = divmod(int.from_bytes(data[-_TRAILER:], "big"), 1 << 8)
+    if length == len(data) - _TRAILER and found > FORMAT:
+        return NewerFormatError(record=record, found=found, known=FORMAT)
+    return CorruptRecordError(record=record, reason="its length or format does not fit its trailer")

@@ -12,7 +12,7 @@
     │   ├── InvalidNamespaceError      · InvalidItemError
     │   ├── AmbiguousAnswerError (also a RuntimeError)
     │   ├── UnknownInterruptError      · InterruptAnsweredError (AlreadyDecidedError) · InvalidDecisionError
-    │   ├── MessageConflictError       · InvalidWaitError · AwakeableCompletedError
+    │   ├── MessageConflictError       · InvalidWaitError · AwakeableCompletedError · NothingToRepairError
     │   └── UnknownTaskError           · NoCheckpointerError · NoCacheError
     │                                · ParentCommand · ReadOnlySaverError (also a NotImplementedError)
     ├── RunError                       a run could not go on; its thread can be resumed
@@ -23,9 +23,11 @@
     ├── StoreError                     the durable side
     │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
     │   ├── ThreadExistsError (also a ValueError)
-    │   └── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
+    │   ├── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
     │                                · UnknownRunError
-    │   └── EncryptionError            keys, and rows that are not what was written (`errors/encryption.py`)
+    │   ├── EncryptionError            keys, and rows that are not what was written (`errors/encryption.py`)
+    │   ├── SchemaOutdatedError        · SchemaNewerError · NewerFormatError (all UnsupportedStorageError)
+    │   └── SchemaMigrationError       · CannotRepairError (`errors/storage.py`)
     ├── JournalError                   durable steps, effects, approvals (`errors/journal.py, effects.py, answers.py`)
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
@@ -105,10 +107,16 @@ from stepwell.errors.signals import (
     JoinNotReleasedWarning as JoinNotReleasedWarning,
 )
 from stepwell.errors.storage import (
+    CannotRepairError as CannotRepairError,
     CommitUnknownError as CommitUnknownError,
     CorruptRecordError as CorruptRecordError,
     LeaseLostError as LeaseLostError,
+    NewerFormatError as NewerFormatError,
+    NothingToRepairError as NothingToRepairError,
     SaverClosedError as SaverClosedError,
+    SchemaMigrationError as SchemaMigrationError,
+    SchemaNewerError as SchemaNewerError,
+    SchemaOutdatedError as SchemaOutdatedError,
     StoreError as StoreError,
     ThreadBusyError as ThreadBusyError,
     ThreadExistsError as ThreadExistsError,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.errors.root import StepwellError
+from stepwell.errors.root import StepwellError, UsageError
 
 
 class StoreError(StepwellError):
@@ -83,3 +83,43 @@ class UnknownRunError(StoreError, KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class SchemaOutdatedError(UnsupportedStorageError):
+    """{where} has schema version {found}; this release writes version {newest}. Stop what still uses the old release,
+    and run `stepwell migrate`; or open it with migrate=True."""
+
+    code = "schema_outdated"
+
+
+class SchemaNewerError(UnsupportedStorageError):
+    """{where} has schema version {found}; this release knows {newest}. Install the release that wrote it, or a newer
+    one. Nothing was changed."""
+
+    code = "schema_newer"
+
+
+class SchemaMigrationError(StoreError):
+    """Migration {migration} of {where} failed: {reason}. Nothing of it is kept: the schema is at version {found}, and
+    the release that knows it can go on."""
+
+    code = "schema_migration_failed"
+
+
+class NewerFormatError(UnsupportedStorageError):
+    """The {record} is written in format {found}; this release reads up to {known}. It is not damaged: read it with the
+    release that wrote it, or a newer one."""
+
+    code = "newer_format"
+
+
+class NothingToRepairError(UsageError):
+    """Thread {thread_id} is sound: nothing was written."""
+
+    code = "nothing_to_repair"
+
+
+class CannotRepairError(StoreError):
+    """Thread {thread_id} cannot go on from {checkpoint_id}: {reason}. Checkpoints it can go on from: {sound}."""
+
+    code = "cannot_repair"

@@ -14,7 +14,7 @@ from stepwell.errors import CorruptRecordError, NoCheckpointerError
 from stepwell.runtime.run import Run
 from stepwell.store import NO_DIGEST, Reader, RecordRow
 from stepwell.superstep import lifecycle
-from stepwell.superstep.body import FORMAT
+from stepwell.superstep.formats import FORMAT, parts_of
 from stepwell.superstep.state import Base, Identity, State
 
 
@@ -47,9 +47,9 @@ def refuse_to_keep(run: Run) -> None:
 def _decode(row: RecordRow) -> tuple[frozenset[str], frozenset[str]]:
     record = f"breakpoints of thread {row.thread_id}"
     try:
-        found, before, after = ormsgpack.unpackb(row.body)
-        fits = found == FORMAT and all(isinstance(name, str) for name in [*before, *after])
-    except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
+        before, after = parts_of(row.body, record)
+        fits = all(isinstance(name, str) for name in [*before, *after])
+    except (TypeError, ValueError) as error:
         raise CorruptRecordError(record=record, reason=str(error)) from error
     if not fits:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")

@@ -32,12 +32,21 @@ class SqliteSaver(ReadingSaver):
 
     `on_unknown_type` says what becomes of a value whose type no schema and no `register_type` lists: "raise", an
     `UnknownTypeError` that names the channel; "raw", a `RawValue`; or a function of its name and stored parts.
+
+    A file that an older release wrote is migrated as it is opened, in one transaction for each migration; with
+    `migrate=False` it is refused (SchemaOutdatedError) until `stepwell migrate` has done it. A file that a newer
+    release has migrated is refused either way: SchemaNewerError.
     """
 
     store: SqliteStore
 
     def __init__(
-        self, path: str | os.PathLike[str], *, synchronous: str = "full", on_unknown_type: OnUnknownType = "raise"
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: str = "full",
+        on_unknown_type: OnUnknownType = "raise",
+        migrate: bool = True,
     ) -> None:
         if not isinstance(path, str | os.PathLike):
             raise UnsupportedStorageError(
@@ -45,18 +54,18 @@ class SqliteSaver(ReadingSaver):
                 'pass the file\'s name, as in SqliteSaver("threads.db"); the saver opens its own connections.',
                 reason="not a path",
             )
-        super().__init__(SqliteStore(path, synchronous=synchronous), on_unknown_type)
+        super().__init__(SqliteStore(path, synchronous=synchronous, migrate=migrate), on_unknown_type)
 
     @classmethod
-    def from_conn_string(cls, conn_string: str, *, synchronous: str = "full") -> Self:
+    def from_conn_string(cls, conn_string: str, *, synchronous: str = "full", migrate: bool = True) -> Self:
         """Open the file for one block: `with SqliteSaver.from_conn_string("threads.db") as saver: ...`."""
-        return cls(conn_string, synchronous=synchronous)
+        return cls(conn_string, synchronous=synchronous, migrate=migrate)
 
     def setup(self) -> None:
-        """Do nothing: tables are made when the file is opened."""
+        """Do nothing: tables are made, and migrated, when the file is opened."""
 
     async def asetup(self) -> None:
-        """Do nothing: tables are made when the file is opened."""
+        """Do nothing: tables are made, and migrated, when the file is opened."""
 
     def copy_thread(self, source_thread_id: ThreadId, target_thread_id: ThreadId) -> None:
         """Write all of a thread (lineages, records, runs) under another id, in one transaction; durable on return.

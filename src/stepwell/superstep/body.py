@@ -24,12 +24,12 @@ from stepwell.errors import CorruptRecordError, StepwellError, UnserializableVal
 from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING, Send
 from stepwell.plan.tables import Plan
+from stepwell.superstep.formats import FORMAT as FORMAT, parts_of
 from stepwell.superstep.items import decode_items
 from stepwell.superstep.lifecycle import SUCCEEDED
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Question, Returned, Route, Succeeded, Write
 from stepwell.superstep.state import Planned, State, Task
 
-FORMAT = 1
 FULL, DELTA, POINTER, DISTANCE = range(4)
 
 _packb = ormsgpack.packb
@@ -222,15 +222,9 @@ def _expect(fits: bool, record: str) -> None:
 
 def _unpack(body: bytes, record: str, *lengths: int) -> list[Any]:
     """Return the parts of a body, its format checked and left out."""
-    try:
-        parts = ormsgpack.unpackb(body, option=ormsgpack.OPT_NON_STR_KEYS)
-    except ormsgpack.MsgpackDecodeError as error:
-        raise CorruptRecordError(record=record, reason=str(error)) from error
-    if not isinstance(parts, list) or not parts or parts[0] != FORMAT:
-        found = parts[0] if isinstance(parts, list) and parts else parts
-        raise CorruptRecordError(record=record, reason=f"its format {found!r} is not known to this version of Stepwell")
-    _expect(len(parts) - 1 in lengths, record)
-    return parts[1:]
+    parts = parts_of(body, record)
+    _expect(len(parts) in lengths, record)
+    return parts
 
 
 def needs(opened: Opened, seq: int) -> set[int]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import ormsgpack
 
 from stepwell.errors import CorruptRecordError
-from stepwell.superstep.body import FORMAT
+from stepwell.superstep.formats import FORMAT, parts_of
 
 COPIED = "copied"
 FORKED = "forked"
@@ -34,10 +34,7 @@ def encode_origin(origin: Origin) -> bytes:
 
 def decode_origin(body: bytes, record: str) -> Origin:
     """Return what the record says. CorruptRecordError where its body does not fit its layout."""
-    try:
-        found, *parts = ormsgpack.unpackb(body)
-    except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
-        raise CorruptRecordError(record=record, reason=str(error)) from error
-    if found != FORMAT or [type(part) for part in parts] != [str, str, int, bytes, int, str]:
+    parts = parts_of(body, record)
+    if [type(part) for part in parts] != [str, str, int, bytes, int, str]:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
     return Origin(*parts)

@@ -10,7 +10,8 @@ import ormsgpack
 from stepwell import errors
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError, StepError, StepwellError, UnserializableValueError
-from stepwell.superstep.body import FORMAT, reading
+from stepwell.superstep.body import reading
+from stepwell.superstep.formats import FORMAT, parts_of
 from stepwell.superstep.items import decode_items
 from stepwell.superstep.outcome import text_of
 from stepwell.superstep.steps import Step
@@ -26,12 +27,9 @@ def encode_step(step: Step) -> bytes:
 
 def decode_step(body: bytes, record: str) -> Step:
     """Return what the record says. CorruptRecordError where its body does not fit its layout."""
-    try:
-        found, *parts = ormsgpack.unpackb(body)
-    except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
-        raise CorruptRecordError(record=record, reason=str(error)) from error
+    parts = parts_of(body, record)
     length = len(_TYPES)
-    if found != FORMAT or tuple(map(type, parts[:length])) != _TYPES or len(parts) > length + 1:
+    if tuple(map(type, parts[:length])) != _TYPES or len(parts) > length + 1:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
     with reading(record):
         return Step(*parts[:length], *map(decode_items, parts[length:]))

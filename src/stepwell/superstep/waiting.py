@@ -18,6 +18,7 @@ from stepwell.graph.approval import ApprovalRequest
 from stepwell.plan.tables import Plan
 from stepwell.superstep import body as layout
 from stepwell.superstep.effects.approval import asked_before
+from stepwell.superstep.formats import FORMAT, parts_of
 from stepwell.superstep.outcome import Awaited, Interrupted
 from stepwell.superstep.state import Base, Task, merge_order
 
@@ -121,7 +122,7 @@ def forget_late(base: Base, task_id: str) -> None:
 def encode_wait(codec: Codec, plan: Plan, task: Task, outcome: Interrupted) -> bytes:
     """Return the body of a `wait` record: what is awaited, beside what an `interrupted` one says."""
     inner = layout.encode_interrupted(codec, plan, task, outcome)
-    return ormsgpack.packb([layout.FORMAT, [list(awaited) for awaited in outcome.awaited], inner])
+    return ormsgpack.packb([FORMAT, [list(awaited) for awaited in outcome.awaited], inner])
 
 
 def decode_wait(codec: Codec, body: bytes, record: str) -> Interrupted:
@@ -148,7 +149,7 @@ def _awaited(waits: Sequence[Any], record: str) -> tuple[Awaited, ...]:
 
 def encode_arrived(awaited: Awaited, message_id: str, status: str, value: bytes) -> bytes:
     """Return the body of an `arrived` record. `value` is what the message says, as it was encoded for the inbox."""
-    return ormsgpack.packb([layout.FORMAT, awaited.call_id, awaited.key, message_id, status, value])
+    return ormsgpack.packb([FORMAT, awaited.call_id, awaited.key, message_id, status, value])
 
 
 def decode_arrived(codec: Codec, body: bytes, record: str) -> tuple[str, str, Arrived]:
@@ -158,11 +159,8 @@ def decode_arrived(codec: Codec, body: bytes, record: str) -> tuple[str, str, Ar
 
 
 def _parts(body: bytes, record: str, *kinds: type) -> list[Any]:
-    try:
-        found, *parts = list[Any](ormsgpack.unpackb(body))
-    except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
-        raise CorruptRecordError(record=record, reason=str(error)) from error
-    if found != layout.FORMAT or [type(part) for part in parts] != list(kinds):
+    parts = parts_of(body, record)
+    if [type(part) for part in parts] != list(kinds):
         raise _misfit(record)
     return parts
 

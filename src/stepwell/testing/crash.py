@@ -55,7 +55,7 @@ def _hooked(hook: Callable[[str], None]) -> Iterator[None]:
 
 
 def _at(point: str, nth: int, strike: Callable[[str], None]) -> Callable[[str], None]:
-    if point not in points.ALL:
+    if point not in (*points.ALL, *points.APART):
         raise ValueError(f"there is no crash point {point!r}; there are {', '.join(points.ALL)}")
     reached = count(1)
 

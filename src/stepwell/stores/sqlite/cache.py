@@ -15,7 +15,8 @@ import apsw
 from stepwell.clock import Clock, SystemClock
 from stepwell.errors import UnsupportedStorageError
 from stepwell.store.cache import CacheKey
-from stepwell.stores.sqlite.connection import APPLICATION_ID, BUSY_TIMEOUT_MS, MEMORY
+from stepwell.stores.sqlite.connection import BUSY_TIMEOUT_MS, MEMORY
+from stepwell.stores.sqlite.schema import APPLICATION_ID
 from stepwell.stores.sqlite.sql import query
 from stepwell.stores.sqlite.storage import check_place
 

@@ -1,26 +1,27 @@
 """How a connection is opened, and what a database must be before anything is written to it.
 
 Every connection sets its own pragmas: WAL, `synchronous=FULL` unless less was asked for by name, a busy timeout. Only
-the writer checkpoints the log; a reader never does. The schema is checked and migrated here; one from a newer release
-is refused. Only apsw's SQLite opens the file: a second copy of the library in one process would drop its locks.
+the writer checkpoints the log; a reader never does. The schema is checked here, and migrated by `schema.py`. Only
+apsw's SQLite opens the file: a second copy of the library in one process would drop its locks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import apsw
 
 from stepwell.errors import UnsupportedStorageError
+from stepwell.stores.shared.migrating import Migration, Schema, known_migrations, migrate, schema_of
 from stepwell.stores.sqlite import sql
-from stepwell.stores.sqlite.damage import damaged_file, unopened
+from stepwell.stores.sqlite.damage import unopened
 from stepwell.stores.sqlite.filters import add_filter
+from stepwell.stores.sqlite.schema import SCRIPTS, SqliteSchema, ensure_schema
 from stepwell.stores.sqlite.storage import check_place
 
 MEMORY = ":memory:"
-APPLICATION_ID = 1400139895
 BUSY_TIMEOUT_MS = 60_000
 LOG_PAGES = 1000
 """The writer folds the log into the database after this many pages."""
@@ -57,6 +58,20 @@ def open_reader(path: str, vfs: str | None = None) -> apsw.Connection:
     return connection
 
 
+def schema_at(path: str) -> Schema:
+    """Return which schema a file has, without changing it. Raises SchemaNewerError where this release is too old."""
+    with closing(_open(path, _WRITE, None)) as connection, _closed_on_error(connection, path):
+        return schema_of(SqliteSchema(connection, path), known_migrations(SCRIPTS))
+
+
+def migrate_at(path: str) -> list[Migration]:
+    """Bring a file to the newest schema; return what this call has carried out. Durable on return."""
+    with closing(_open(path, _WRITE, None)) as connection, _closed_on_error(connection, path):
+        _use_log(connection, path)
+        connection.pragma("synchronous", "full")
+        return migrate(SqliteSchema(connection, path), known_migrations(SCRIPTS))
+
+
 @contextmanager
 def _closed_on_error(connection: apsw.Connection, path: str) -> Iterator[None]:
     try:
@@ -88,7 +103,7 @@ def _prepare(connection: apsw.Connection, path: str, synchronous: str) -> None:
         connection.pragma("synchronous", synchronous)
         connection.pragma("journal_size_limit", LOG_BYTES_KEPT)
         connection.wal_autocheckpoint(LOG_PAGES)
-    _migrate(connection, path)
+    ensure_schema(connection, path)
 
 
 def _use_log(connection: apsw.Connection, path: str) -> None:
@@ -107,35 +122,3 @@ def _journal_mode(connection: apsw.Connection) -> Any:
             connection.execute(sql.BEGIN_WRITE)
             connection.execute(sql.ROLLBACK)
     return connection.pragma("journal_mode", "wal")
-
-
-def _migrate(connection: apsw.Connection, path: str) -> None:
-    scripts = sql.migrations()
-    if connection.pragma("user_version") == len(scripts) and connection.pragma("application_id") == APPLICATION_ID:
-        return
-    connection.execute(sql.BEGIN_WRITE)
-    try:
-        version = _schema_version(connection, path, len(scripts))
-        for script in scripts[version:]:
-            connection.execute(script)
-        connection.execute(sql.COMMIT)
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute(sql.ROLLBACK)
-        raise
-
-
-def _schema_version(connection: apsw.Connection, path: str, newest: int) -> int:
-    version = connection.pragma("user_version")
-    ours = connection.pragma("application_id") == APPLICATION_ID
-    if not ours and connection.execute(sql.query("count_tables")).get:
-        raise UnsupportedStorageError(
-            f"{path!r} holds the tables of another program; give Stepwell its own file.", path=path
-        )
-    if ours and version < 1:
-        raise damaged_file(f"its schema version is {version}", path)
-    if ours and version > newest:
-        raise UnsupportedStorageError(
-            f"{path!r} has schema version {version}; this release knows {newest}. Install the newer release.", path=path
-        )
-    return int(version) if ours else 0

@@ -32,8 +32,9 @@ from stepwell.store import (
 from stepwell.stores.shared.fork import watch
 from stepwell.stores.shared.holder import is_gone
 from stepwell.stores.shared.member import Renewal
+from stepwell.stores.shared.migrating import require_newest
 from stepwell.stores.shared.writer import Writer
-from stepwell.stores.sqlite.connection import MEMORY
+from stepwell.stores.sqlite.connection import MEMORY, schema_at
 from stepwell.stores.sqlite.snapshots import FileSnapshots, MemorySnapshots
 from stepwell.stores.sqlite.transaction import Transactions
 
@@ -44,6 +45,7 @@ class SqliteStore:
     """Threads in one SQLite file, or in memory with the path ":memory:".
 
     `synchronous="normal"` is faster and loses the last commits when the machine loses power; "full" loses none.
+    With `migrate=False` a file of an older schema is refused instead of migrated: SchemaOutdatedError.
     `max_bytes` bounds what is kept in memory: a write for which there is no room fails as on a full disk.
     """
 
@@ -55,10 +57,13 @@ class SqliteStore:
         clock: Clock | None = None,
         vfs: str | None = None,
         max_bytes: int | None = None,
+        migrate: bool = True,
     ) -> None:
         if synchronous not in SYNCHRONOUS:
             raise UnsupportedStorageError(f"synchronous must be one of {SYNCHRONOUS}, not {synchronous!r}.")
         self.path = os.fspath(path)
+        if not migrate and Path(self.path).exists():
+            require_newest(schema_at(self.path))
         self.blocking = self.path != MEMORY
         self.counts = Counts()
         self.sealer: Sealer = PLAIN

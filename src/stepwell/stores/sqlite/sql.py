@@ -1,4 +1,4 @@
-"""The statements of the store, read once from `queries/` and `migrations/`.
+"""The statements of the store, read once from `queries/`.
 
 No SQL is written in Python, here or elsewhere, except the verbs that bracket a transaction below.
 """
@@ -25,14 +25,6 @@ UNDO = "rollback to member"
 def query(name: str) -> str:
     """Return the statement of `queries/<name>.sql` without its header comment."""
     return _without_comments(files(f"{__package__}.queries").joinpath(f"{name}.sql").read_text("utf-8"))
-
-
-@cache
-def migrations() -> tuple[str, ...]:
-    """Return the migration scripts in order; script n leads to schema version n."""
-    folder = files(f"{__package__}.migrations")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return tuple(_without_comments(folder.joinpath(name).read_text("utf-8")) for name in names)
 
 
 def _without_comments(text: str) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import ormsgpack
 
 from stepwell.errors import CorruptRecordError
-from stepwell.superstep.body import FORMAT
+from stepwell.superstep.formats import FORMAT, parts_of
 
 Said = TypeVar("Said", bound="Intent | Ended")
 
@@ -87,11 +87,7 @@ _ENDED = (str, int, str, bytes, str, bytes, bool, int, int)
 
 
 def _decoded(kind: type[Said], types: tuple[type, ...], body: bytes, record: str) -> Said:
-    try:
-        found, *parts = ormsgpack.unpackb(body)
-    except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
-        raise CorruptRecordError(record=record, reason=str(error)) from error
-    given: tuple[Any, ...] = tuple(parts)
-    if found != FORMAT or tuple(map(type, given)) != types:
+    given = tuple(parts_of(body, record))
+    if tuple(map(type, given)) != types:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
     return kind(*given)

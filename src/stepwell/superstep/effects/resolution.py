@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 import ormsgpack
 
 from stepwell.errors import CorruptRecordError
-from stepwell.superstep.body import FORMAT
 from stepwell.superstep.effects.layout import Ended
+from stepwell.superstep.formats import FORMAT, parts_of
 
 RECEIPT: Final = "receipt"
 """It has happened, and this is what it returned."""
@@ -46,11 +46,8 @@ def encode_resolved(resolved: Resolved) -> bytes:
 
 def decode_resolved(body: bytes, record: str) -> Resolved:
     """Return what the record says. CorruptRecordError where its body does not fit its layout."""
-    try:
-        found, *parts = ormsgpack.unpackb(body)
-    except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
-        raise CorruptRecordError(record=record, reason=str(error)) from error
-    if found != FORMAT or tuple(map(type, parts)) != _TYPES:
+    parts = parts_of(body, record)
+    if tuple(map(type, parts)) != _TYPES:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
     return Resolved._make((*parts[:6], Ended._make(parts[6:])))
 

@@ -217,6 +217,3 @@ create table keys (
   created_at integer not null,
   digest     blob    not null
 ) strict, without rowid;
-
-pragma application_id = 1400139895;
-pragma user_version = 1;
