@@ -45,7 +45,7 @@ def test_a_body_of_a_newer_format_is_refused_as_such_and_not_as_damage(kind: str
 
 @pytest.mark.parametrize("kind", READERS)
 @pytest.mark.parametrize(
-    "data", [b"", b"\xc1", ormsgpack.packb([0]), ormsgpack.packb([True]), ormsgpack.packb([FORMAT])]
+    "data", [b"", b"\xc1", ormsgpack.packb(7), ormsgpack.packb([0]), ormsgpack.packb([True]), ormsgpack.packb([FORMAT])]
 )
 def test_what_no_release_ever_wrote_is_damage(kind: str, data: bytes) -> None:
     with pytest.raises(CorruptRecordError):

@@ -22,11 +22,12 @@ def parts_of(body: bytes, record: str) -> list[Any]:
     except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
         raise CorruptRecordError(record=record, reason=str(error)) from error
     if type(parts) is not list or not parts or parts[0] != FORMAT:
-        raise _unknown(parts[0] if type(parts) is list and parts else parts, record)
+        raise _unknown(parts, record)
     return parts[1:]
 
 
-def _unknown(found: Any, record: str) -> CorruptRecordError | NewerFormatError:
+def _unknown(parts: Any, record: str) -> CorruptRecordError | NewerFormatError:
+    found = parts[0] if type(parts) is list and parts else None
     if type(found) is int and found > FORMAT:
         return NewerFormatError(record=record, found=found, known=FORMAT)
     return CorruptRecordError(record=record, reason=f"its format {found!r} is none that Stepwell ever wrote")
