@@ -10,8 +10,8 @@ import pytest
 from stepwell.errors import CorruptRecordError
 from stepwell.ids import fingerprint_of
 from stepwell.store import EffectsQuery, HistoryQuery, ShapeRow, ThreadRow, ThreadsQuery, digest_of
+from stepwell.stores.shared.rows import thread_digest
 from stepwell.stores.sqlite import SqliteStore
-from stepwell.stores.sqlite.rows import thread_digest
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
 from stepwell.testing.store_suite.effects import saying
 from stepwell.testing.store_suite.events import telling

@@ -11,6 +11,7 @@ from stepwell.stores.sqlite.cache import SCHEMA
 from stepwell.stores.sqlite.sql import query
 
 PACKAGE = Path(str(files("stepwell.stores.sqlite")))
+SHARED = Path(str(files("stepwell.stores.shared")))
 QUERIES = sorted(path.stem for path in (PACKAGE / "queries").glob("*.sql"))
 WHOLE_TABLES = {
     "threads",
@@ -38,7 +39,7 @@ def test_a_query_says_what_it_guarantees_and_locks(name: str) -> None:
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_query_is_one_statement_and_used(name: str) -> None:
     assert ";" not in query(name)
-    sources = "\n".join(path.read_text() for path in PACKAGE.glob("*.py"))
+    sources = "\n".join(path.read_text() for path in (*PACKAGE.glob("*.py"), *SHARED.glob("*.py")))
     assert f'"{name}"' in sources or (name.startswith("raw_") and 'f"raw_{table.name}"' in sources)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stepwell.store import CheckpointRow, LineageRow
-from stepwell.stores.sqlite.rows import LINEAGES, lineage_digest
+from stepwell.stores.shared.rows import LINEAGES, lineage_digest
 from stepwell.stores.sqlite.sql import query
 
 Execute = Callable[..., Any]

@@ -14,10 +14,10 @@ from typing import Any
 import apsw
 
 from stepwell.errors import UnsupportedStorageError
+from stepwell.stores.shared.filters import matches
 from stepwell.stores.shared.migrating import Migration, Schema, known_migrations, migrate, schema_of
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.damage import unopened
-from stepwell.stores.sqlite.filters import add_filter
 from stepwell.stores.sqlite.schema import SCRIPTS, SqliteSchema, ensure_schema
 from stepwell.stores.sqlite.storage import check_place
 
@@ -91,7 +91,7 @@ def _open(path: str, flags: int, vfs: str | None) -> apsw.Connection:
             f"Cannot open {path!r}: {error}. Check that it can be written.", path=path
         ) from error
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-    add_filter(connection)
+    connection.create_scalar_function("matches_filter", matches, 6, deterministic=True)
     return connection
 
 

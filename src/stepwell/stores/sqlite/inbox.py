@@ -11,8 +11,8 @@ from typing import Any
 
 from stepwell.errors import MessageConflictError
 from stepwell.store import Consumed, Counts, Message, MessageRow, content_digest, digest_of
+from stepwell.stores.shared.rows import INBOX
 from stepwell.stores.sqlite.keys import put_key
-from stepwell.stores.sqlite.rows import INBOX
 from stepwell.stores.sqlite.sql import query
 
 Execute = Callable[..., Any]

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 
 import apsw
 
+from stepwell.stores.shared.audit import audit
+from stepwell.stores.shared.reader import RowReader
 from stepwell.stores.shared.writer import Writer
 from stepwell.stores.sqlite import sql
-from stepwell.stores.sqlite.audit import audit
 from stepwell.stores.sqlite.connection import open_reader
-from stepwell.stores.sqlite.reader import SqliteReader
+from stepwell.stores.sqlite.source import SqliteSource
 from stepwell.stores.sqlite.transaction import Transactions
 
 KEPT = 8
@@ -32,15 +33,15 @@ class FileSnapshots:
         self._used: set[apsw.Connection] = set()
 
     @contextmanager
-    def reading(self) -> Iterator[SqliteReader]:
+    def reading(self) -> Iterator[RowReader]:
         """Open one consistent snapshot."""
         with self._connection() as connection:
-            yield SqliteReader(connection)
+            yield RowReader(SqliteSource(connection))
 
     def audit(self) -> Iterator[str]:
         """Check every row, in one snapshot."""
         with self._connection() as connection:
-            yield from audit(connection)
+            yield from audit(SqliteSource(connection))
 
     def close(self) -> None:
         """Close what is free; what is in use closes when it is given back."""
@@ -92,15 +93,15 @@ class MemorySnapshots:
         self._writer = writer
 
     @contextmanager
-    def reading(self) -> Iterator[SqliteReader]:
+    def reading(self) -> Iterator[RowReader]:
         """Open one consistent snapshot: nobody writes until it is closed."""
         with self._writer.lock:
-            yield SqliteReader(self._connection())
+            yield RowReader(SqliteSource(self._connection()))
 
     def audit(self) -> Iterator[str]:
         """Check every row. All of them before the first fault is yielded: the lock is not held between."""
         with self._writer.lock:
-            faults = list(audit(self._connection()))
+            faults = list(audit(SqliteSource(self._connection())))
         return iter(faults)
 
     def close(self) -> None:

@@ -29,13 +29,13 @@ from stepwell.store import (
 )
 from stepwell.stores.shared.holder import is_gone, this_process
 from stepwell.stores.shared.member import Renewal
+from stepwell.stores.shared.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.sqlite import items
 from stepwell.stores.sqlite.branches import note_branches
 from stepwell.stores.sqlite.effect_rows import are_as_seen, put_effects
 from stepwell.stores.sqlite.event_log import add_events, counted
 from stepwell.stores.sqlite.inbox import append, consume
 from stepwell.stores.sqlite.keys import put_key, write_keys
-from stepwell.stores.sqlite.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.sqlite.sql import query
 
 _OPEN = query("open_thread")

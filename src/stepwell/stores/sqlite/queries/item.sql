@@ -1,3 +1,3 @@
 -- One item, expired or not. Locks nothing; inside a writing transaction its lock is held already.
 select ordinal, namespace, key, value, created_at, updated_at, ttl, expires_at, digest
-from items where namespace = ?1 and key = ?2
+from items where namespace = :namespace and key = :key

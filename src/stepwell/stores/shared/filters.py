@@ -1,4 +1,4 @@
-"""Whether a checkpoint matches a history filter: a function that SQL calls, so that a limit counts matches only.
+"""Whether a checkpoint matches a history filter.
 
 Keys and values are data: compared, never spliced into a statement. Equality is JSON's: true is not 1, but 1 is 1.0.
 """
@@ -10,20 +10,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-import apsw
-
 from stepwell.errors import InvalidConfigError
 
 _ABSENT = object()
 
 
-def add_filter(connection: apsw.Connection) -> None:
-    """Make `matches_filter` known to the connection's SQL."""
-    connection.create_scalar_function("matches_filter", _matches, 6, deterministic=True)
-
-
 def filter_text(wanted: Mapping[str, Any] | None) -> str | None:
-    """Return the filter as the text that `matches_filter` takes; None where everything matches."""
+    """Return the filter as the text that `matches` takes; None where everything matches."""
     if not wanted:
         return None
     try:
@@ -32,7 +25,9 @@ def filter_text(wanted: Mapping[str, Any] | None) -> str | None:
         raise InvalidConfigError(reason=f"a history filter compares JSON values only: {error}") from error
 
 
-def _matches(*columns: Any) -> bool:
+def matches(*columns: Any) -> bool:
+    """Tell whether a checkpoint has every entry of a filter's text: the text, then source, step, run id, lineage and
+    metadata of the checkpoint."""
     wanted, source, step, run_id, lineage, metadata = columns
     try:
         given = json.loads(metadata) if metadata else {}

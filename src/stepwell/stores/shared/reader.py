@@ -1,16 +1,14 @@
 """Reads of one snapshot. Every row is verified on its way out; what is missing, undecodable or altered is an error.
 
-Which connection that is, and that it is a snapshot, is the business of `snapshots.py`. Nothing here writes, and nothing
-here decides which checkpoint a caller means.
+Which database that is, and that it is a snapshot, is the business of the body. Nothing here writes, and nothing here
+decides which checkpoint a caller means.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-import apsw
 
 from stepwell.errors import CorruptRecordError
 from stepwell.store import (
@@ -31,15 +29,13 @@ from stepwell.store import (
     ThreadRow,
     ThreadsQuery,
 )
-from stepwell.stores.sqlite.audit import locate_undecodable
-from stepwell.stores.sqlite.damage import DAMAGE, damaged, unreadable
-from stepwell.stores.sqlite.filters import filter_text
-from stepwell.stores.sqlite.items import find_item, items_below, namespaces_of_items
-from stepwell.stores.sqlite.rows import (
+from stepwell.stores.shared.filters import filter_text
+from stepwell.stores.shared.rows import (
     CHECKPOINTS,
     EFFECTS,
     EVENTS,
     INBOX,
+    ITEMS,
     KEYS,
     LINEAGES,
     NOT_ITS_DIGEST,
@@ -53,17 +49,20 @@ from stepwell.stores.sqlite.rows import (
     is_shape_of,
     raw_row,
 )
-from stepwell.stores.sqlite.sql import query
+from stepwell.stores.shared.source import Source
+
+ITEMS_AT_ONCE = 16
+"""As many items are fetched when the first is asked for; then twice as many each time, up to the limit."""
+MOST_ITEMS_AT_ONCE = 256
 
 
-class SqliteReader:
-    """The contract's `Reader` on one connection."""
+class RowReader:
+    """The contract's `Reader` on any body's snapshot."""
 
-    __slots__ = ("_connection", "_execute")
+    __slots__ = ("_fetch",)
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        self._execute = connection.cursor().execute
+    def __init__(self, source: Source) -> None:
+        self._fetch = source.fetch
 
     def thread(self, thread_id: str) -> ThreadRow | None:
         """Return the thread's row."""
@@ -276,15 +275,25 @@ class SqliteReader:
 
     def item(self, namespace: str, key: str) -> ItemRow | None:
         """Return an item, expired or not."""
-        return find_item(self._execute, namespace, key)
+        found = self._fetch("item", ITEMS, {"namespace": namespace, "key": key})
+        return ITEMS.verified(found[0]) if found else None
 
     def items(self, prefix: str, now: int) -> Iterator[ItemRow]:
-        """Yield the items of a namespace and those below it, by ordinal."""
-        return items_below(self._execute, prefix, now)
+        """Yield the items of a namespace and those below it, by ordinal, reading on as they are asked for."""
+        where: dict[str, Any] = {"now": now}
+        if prefix:
+            where |= {"namespace": prefix, "low": f"{prefix}.", "high": f"{prefix}/"}
+        found = self._fetch("item_places_below" if prefix else "item_places", ITEMS, where)
+        places = sorted(place for (place,) in found)
+        start, many = 0, ITEMS_AT_ONCE
+        while start < len(places):
+            ordinals = json.dumps(places[start : start + many])
+            yield from self._rows("items", ITEMS, ordinals=ordinals)
+            start, many = start + many, min(2 * many, MOST_ITEMS_AT_ONCE)
 
     def item_namespaces(self, now: int) -> list[str]:
         """Return the namespaces that hold an item."""
-        return namespaces_of_items(self._execute, now)
+        return [namespace for (namespace,) in self._fetch("item_namespaces", ITEMS, {"now": now})]
 
     def key(self, thread_id: str) -> KeyRow | None:
         """Return the thread's data key, wrapped."""
@@ -318,19 +327,6 @@ class SqliteReader:
 
     def _rows(self, name: str, table: Table[Row], **where: Any) -> list[Row]:
         return table.all_verified(self._fetch(name, table, where))
-
-    def _fetch(self, name: str, table: Table[Any], where: Mapping[str, Any]) -> list[Any]:
-        thread_id = where.get("thread_id", where.get("run_id")) or ""
-        try:
-            try:
-                return self._execute(query(name), where).fetchall()
-            except UnicodeDecodeError as error:
-                at, reason = locate_undecodable(self._connection, table, thread_id)
-                raise corrupt(table.name, thread_id, at, reason) from error
-        except DAMAGE as error:
-            raise damaged(error, table.name, thread_id) from error
-        except apsw.Error as error:
-            raise unreadable(error, f"{table.name} of thread {thread_id!r}", thread_id) from error
 
 
 def _first(rows: list[Row]) -> Row | None:

@@ -1,4 +1,4 @@
-"""From what SQLite returns to rows that have been verified, and from rows to what is stored.
+"""From what a database returns to rows that have been verified, and from rows to what is stored.
 
 Every row's digest is checked here on its way out; one that fails is a `CorruptRecordError` naming table, thread and
 seq. Thread and run rows are sealed here too: their digest covers every column, the lease's included.
@@ -103,6 +103,17 @@ class Table(Generic[Row]):
             return str(error)
 
 
+class _ItemTable(Table[ItemRow]):
+    """Items belong to no thread: namespace and key name them."""
+
+    __slots__ = ()
+
+    def corrupt(self, columns: Sequence[Any], reason: str) -> CorruptRecordError:
+        """Return the error for the item that has these columns."""
+        record = f"item {columns[2]!r} of namespace {columns[1]!r}"
+        return CorruptRecordError(record=record, reason=reason, table=self.name, thread_id="", seq=None)
+
+
 def raw_row(raw: Sequence[Any]) -> RawCheckpointRow:
     """Return a checkpoint as a raw query found it, with what is wrong with it."""
     fault = CHECKPOINTS.fault(raw)
@@ -158,8 +169,7 @@ RECORDS = Table("records", "record", 0, 3, RecordRow._make, *_kinds(RecordRow))
 EVENTS = Table("events", "event", 1, 2, EventRow._make, *_kinds(EventRow))
 INBOX = Table("inbox", "message", 0, 1, MessageRow._make, *_kinds(MessageRow))
 EFFECTS = Table("effects", "effect", 1, 0, EffectRow._make, *_kinds(EffectRow))
-ITEMS = Table("items", "item", 1, 0, ItemRow._make, *_kinds(ItemRow))
-"""Its rows belong to no thread: `items.py` names them by namespace and key."""
+ITEMS = _ItemTable("items", "item", 1, 0, ItemRow._make, *_kinds(ItemRow))
 KEYS = Table("keys", "key", 0, None, KeyRow._make, *_kinds(KeyRow))
 SHAPES = Table("shapes", "shape", 0, None, ShapeRow._make, *_kinds(ShapeRow))
 """Its rows have no digest column: `is_shape_of` verifies them."""

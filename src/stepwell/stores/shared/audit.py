@@ -1,8 +1,8 @@
 """Every row of every thread, checked: what `verify()` walks.
 
 Reads check what they return; this checks what nobody asked for. Text is read as bytes and a value of another type as
-null, so that a row is found whatever became of it. Nothing stops the walk but a database that SQLite itself cannot
-read on; that is a fault too.
+null, so that a row is found whatever became of it. Nothing stops the walk but a database that cannot be read on; that
+is a fault too.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-
-import apsw
 
 from stepwell.errors import CorruptRecordError
 from stepwell.store import (
@@ -25,8 +23,7 @@ from stepwell.store import (
     ThreadRow,
     is_encrypted,
 )
-from stepwell.stores.sqlite.damage import DAMAGE, unreadable
-from stepwell.stores.sqlite.rows import (
+from stepwell.stores.shared.rows import (
     CHECKPOINTS,
     EFFECTS,
     EVENTS,
@@ -35,7 +32,6 @@ from stepwell.stores.sqlite.rows import (
     KEYS,
     LINEAGES,
     NOT_ITS_DIGEST,
-    NOT_TEXT,
     RECORDS,
     RUNS,
     THREADS,
@@ -43,49 +39,43 @@ from stepwell.stores.sqlite.rows import (
     Table,
     is_shape_of,
 )
-from stepwell.stores.sqlite.sql import query
+from stepwell.stores.shared.source import Source
 from stepwell.superstep import lifecycle
 from stepwell.superstep.effects.keys import GLOBAL, user_key
 from stepwell.superstep.effects.layout import decode_intent
 
 
-def audit(connection: apsw.Connection) -> Iterator[str]:
+def audit(source: Source) -> Iterator[str]:
     """Yield one sentence per fault found."""
     try:
-        yield from _file(connection)
-        for raw in connection.execute(query("raw_threads")):
-            yield from _Thread(connection, raw).faults()
-        for fingerprint, shape in connection.execute(query("raw_shapes")):
+        for (text,) in source.stream("integrity", {}):
+            for line in text.decode("utf-8", "backslashreplace").splitlines():
+                if line != "ok" and not line.startswith("*** in database"):
+                    yield f"{source.place}: {line}"
+        for raw in source.stream("raw_threads", {}):
+            yield from _Thread(source, raw).faults()
+        for fingerprint, shape in source.stream("raw_shapes", {}):
             if not is_shape_of(shape, fingerprint.decode("utf-8", "backslashreplace")):
                 yield f"shapes row {_shown(fingerprint)}: {NOT_ITS_DIGEST}"
-        yield from _messages(connection)
-        for raw in connection.execute(query("raw_items")):
+        yield from _messages(source)
+        for raw in source.stream("raw_items", {}):
             fault = ITEMS.fault(raw)
             if fault is not None:
                 yield f"items row of namespace {_shown(raw[1])} at {_shown(raw[2])}: {fault}"
-        for raw in connection.execute(query("raw_keys")):
+        for raw in source.stream("raw_keys", {}):
             fault = KEYS.fault(raw)
             if fault is not None:
                 yield f"keys row of thread {_shown(raw[0])}: {fault}"
-        for table, thread_id in connection.execute(query("orphans")):
+        for table, thread_id in source.stream("orphans", {}):
             yield f"{table}: rows of thread {_shown(thread_id)} have no {'run' if table == 'events' else 'thread'} row"
-    except DAMAGE as error:
-        yield f"the database file cannot be read on: {error}. Restore it from a backup"
-    except apsw.Error as error:
-        raise unreadable(error, "all rows", "") from error
+    except CorruptRecordError as error:
+        yield f"{source.place} cannot be read on: {error.fields()['reason']}. Restore it from a backup"
 
 
-def _file(connection: apsw.Connection) -> Iterator[str]:
-    for (text,) in connection.execute(query("integrity")):
-        for line in text.decode("utf-8", "backslashreplace").splitlines():
-            if line != "ok" and not line.startswith("*** in database"):
-                yield f"the database file: {line}"
-
-
-def _messages(connection: apsw.Connection) -> Iterator[str]:
+def _messages(source: Source) -> Iterator[str]:
     """Check the inboxes apart from threads: a message may come before its thread begins."""
     last: tuple[object, int] = (None, 0)
-    for raw in connection.execute(query("raw_inbox"), {"thread_id": None}):
+    for raw in source.stream("raw_inbox", {"thread_id": None}):
         where = f"inbox row of thread {_shown(raw[0])} at {_shown(raw[1])}"
         try:
             columns = INBOX.decoded(raw)
@@ -101,15 +91,15 @@ def _messages(connection: apsw.Connection) -> Iterator[str]:
             yield f"{where}: message {missing} of the thread is missing before it"
         if row.consumed_seq:
             at = {"thread_id": row.thread_id, "seq": row.consumed_seq}
-            if not connection.execute(query("record_at"), at).fetchall():
+            if not source.fetch("record_at", RECORDS, at):
                 yield f"{where}: the record {row.consumed_seq} that consumed it is missing"
 
 
 class _Thread:
     """The walk over one thread."""
 
-    def __init__(self, connection: apsw.Connection, raw: Any) -> None:
-        self._execute = connection.execute
+    def __init__(self, source: Source, raw: Any) -> None:
+        self._source = source
         self._raw = raw
         self._digests: dict[int, bytes] = {}
         self._runs: dict[str, RunRow] = {}
@@ -143,12 +133,12 @@ class _Thread:
         self._log_ends()
         if thread is not None:
             self._thread(thread)
-        if self._encrypted and not self._execute(query("key"), {"thread_id": self._raw[0].decode()}).fetchall():
+        if self._encrypted and not self._source.fetch("key", KEYS, {"thread_id": self._raw[0].decode()}):
             self._fault("keys", "", "the data key is missing that its rows are encrypted with")
         return self._faults
 
     def _rows(self, table: Table[Row], name: str) -> Iterator[Row]:
-        for raw in self._execute(query(name), {"thread_id": self._raw[0]}):
+        for raw in self._source.stream(name, {"thread_id": self._raw[0]}):
             row = self._row(table, raw)
             if row is not None:
                 yield row
@@ -214,7 +204,7 @@ class _Thread:
     def _intents(self) -> None:
         """Each intent has its effect's row: this thread's, or that of the copy which was faster."""
         for key, seq in self._intended.items():
-            if not self._execute(query("effect"), {"key": key}).fetchall():
+            if not self._source.fetch("effect", EFFECTS, {"key": key}):
                 self._fault("effects", key, f"the row is missing whose intent is record {seq}")
 
     def _event(self, row: EventRow) -> None:
@@ -262,14 +252,3 @@ def _shown(value: object) -> str:
     if value is None:
         return "?"  # the column that names it is damaged
     return repr(value.decode("utf-8", "backslashreplace")) if isinstance(value, bytes) else str(value)
-
-
-def locate_undecodable(connection: apsw.Connection, table: Table[Any], thread_id: str) -> tuple[Any, str]:
-    """Return seq (or run id; None if unknown) and fault of the thread's first row in `table` that cannot be decoded."""
-    if table.place is not None:
-        for raw in connection.execute(query(f"raw_{table.name}"), {"thread_id": thread_id.encode()}):
-            try:
-                table.decoded(raw)
-            except ValueError as error:
-                return raw[table.place], str(error)
-    return None, NOT_TEXT
