@@ -48,28 +48,35 @@ from stepwell.superstep.effects.layout import decode_intent
 def audit(source: Source) -> Iterator[str]:
     """Yield one sentence per fault found."""
     try:
-        for (text,) in source.stream("integrity", {}):
-            for line in text.decode("utf-8", "backslashreplace").splitlines():
-                if line != "ok" and not line.startswith("*** in database"):
-                    yield f"{source.place}: {line}"
+        yield from _database(source)
         for raw in source.stream("raw_threads", {}):
             yield from _Thread(source, raw).faults()
         for fingerprint, shape in source.stream("raw_shapes", {}):
             if not is_shape_of(shape, fingerprint.decode("utf-8", "backslashreplace")):
                 yield f"shapes row {_shown(fingerprint)}: {NOT_ITS_DIGEST}"
         yield from _messages(source)
-        for raw in source.stream("raw_items", {}):
-            fault = ITEMS.fault(raw)
-            if fault is not None:
-                yield f"items row of namespace {_shown(raw[1])} at {_shown(raw[2])}: {fault}"
-        for raw in source.stream("raw_keys", {}):
-            fault = KEYS.fault(raw)
-            if fault is not None:
-                yield f"keys row of thread {_shown(raw[0])}: {fault}"
+        for raw, fault in _faults(source, "raw_items", ITEMS):
+            yield f"items row of namespace {_shown(raw[1])} at {_shown(raw[2])}: {fault}"
+        for raw, fault in _faults(source, "raw_keys", KEYS):
+            yield f"keys row of thread {_shown(raw[0])}: {fault}"
         for table, thread_id in source.stream("orphans", {}):
             yield f"{table}: rows of thread {_shown(thread_id)} have no {'run' if table == 'events' else 'thread'} row"
     except CorruptRecordError as error:
         yield f"{source.place} cannot be read on: {error.fields()['reason']}. Restore it from a backup"
+
+
+def _database(source: Source) -> Iterator[str]:
+    for (text,) in source.stream("integrity", {}):
+        for line in text.decode("utf-8", "backslashreplace").splitlines():
+            if line != "ok" and not line.startswith("*** in database"):
+                yield f"{source.place}: {line}"
+
+
+def _faults(source: Source, name: str, table: Table[Any]) -> Iterator[tuple[Any, str]]:
+    for raw in source.stream(name, {}):
+        fault = table.fault(raw)
+        if fault is not None:
+            yield raw, fault
 
 
 def _messages(source: Source) -> Iterator[str]:
