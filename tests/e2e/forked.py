@@ -3,6 +3,7 @@
 `serve` is what the module named to `Processes` runs when it is started with "serve".
 """
 
+import faulthandler
 import gc
 import json
 import os
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
+HANGS_SECONDS = 60
+"""How long a job may take before it says on stderr where each of its threads is: a test is given up after 120."""
 
 
 def environment() -> dict[str, str]:
@@ -74,6 +77,7 @@ def serve(work: Callable[[dict[str, Any]], None]) -> None:
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
+            faulthandler.dump_traceback_later(HANGS_SECONDS, exit=False)
             try:
                 work(json.loads(line))
             except BaseException:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stepwell import RetryPolicy, SqliteSaver, StateGraph, ThreadBusyError, points
+from stepwell import InMemorySaver, RetryPolicy, SaverClosedError, SqliteSaver, StateGraph, ThreadBusyError, points
 from stepwell.graph.types import START
 from stepwell.runtime.ledger import LEASE_SECONDS
 from tests.runtime.deaths import Deaths, Saver, failing_at
@@ -69,3 +69,20 @@ def test_J11_a_late_renewal_changes_nothing_of_a_run_that_has_ended(saver: Sqlit
     assert not saver.store.renew("t", run.run_id, 1, LEASE_SECONDS)
     assert (saver.runs("t"), list(saver.threads())) == before
     assert graph.invoke({}, thread()) == {"log": ["a", "a"]}
+
+
+def test_J11_nobody_goes_on_renewing_through_a_saver_that_was_closed(caplog: pytest.LogCaptureFixture) -> None:
+    """A run whose saver was closed under it has lost its lease for good; trying again would never end."""
+
+    def node(state: Log) -> dict[str, list[str]]:
+        saver.close()
+        for nth in range(1, 4):
+            graph._leases.renew_due(time.monotonic() + LATER * nth)
+        return {"log": ["done"]}
+
+    saver = InMemorySaver()
+    graph: Any = chain(("node", node)).compile(checkpointer=saver)
+    with pytest.raises(SaverClosedError):
+        graph.invoke({}, thread())
+    [told] = [record.getMessage() for record in caplog.records if record.name == "stepwell.lease"]
+    assert "is given up: its saver was closed" in told

@@ -220,6 +220,10 @@ class Journal:
         """Tell whether the entry is not waited for: `async` leaves it behind, at most one ahead."""
         return self.run.durability == "async" and not entry.flush
 
+    def _is_settled(self, entry: Entry) -> bool:
+        """Tell whether a thread goes on to settle what this entry is written with. Else the writer has to be woken."""
+        return not entry.late and entry.arrival is None and not self._lags(entry)
+
     def _take(self, entry: Entry) -> bool:
         """Tell whether the entry is to be written now; note why not, or that it is held back until the run stops."""
         ledger, owner = self.run.ledger, entry.call.owner
@@ -252,7 +256,7 @@ class Journal:
         commit.flush = waits or ledger.outbox.is_due()
         for entry in entries:
             entry.commit = commit
-        leads = waits and all(entry.arrival is None for entry in entries) and not all(entry.late for entry in entries)
+        leads = any(self._is_settled(entry) for entry in entries)
         try:
             return ledger.outbox.post(commit, leads)
         except StoreError as error:

@@ -379,7 +379,7 @@ class Ledger:
                 self.add_record(base, *record)
             commit = self.commit_of(lifecycle.RUNNING, None)
             commit.flush = run.durability != "async" or outbox.is_due()
-            future = outbox.post(commit, run.port.leads)
+            future = outbox.post(commit, leads=run.port.leads and run.durability != "async")
         if future is not None and run.durability != "async":
             await Settle(future)
             with self.lock:

@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 
-from stepwell.errors import StepwellError
+from stepwell.errors import SaverClosedError, StepwellError
 from stepwell.runtime.ledger import LEASE_SECONDS
 from stepwell.runtime.run import Run
 from stepwell.store import Store
@@ -77,6 +77,11 @@ class LeaseKeeper:
         assert thread_id is not None
         try:
             kept = self._store.renew(thread_id, run.run_id, run.ledger.epoch, self._lease_seconds)
+        except SaverClosedError:  # nothing can be renewed through it any more, nor written
+            with self._changed:
+                self._held.clear()
+            log.warning("lease of thread %s (run %s) is given up: its saver was closed", thread_id, run.run_id)
+            return
         except StepwellError as error:  # a missed renewal is not a lost lease: the next one may succeed
             log.warning("lease of thread %s (run %s) not renewed, will try again: %s", thread_id, run.run_id, error)
             return
