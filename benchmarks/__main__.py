@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from benchmarks import chains, durable, fan_out, floor, growth, history, report, resume, steps
+from benchmarks import chains, durable, fan_out, floor, growth, history, many, pausing, report, resume, steps, storage
 from benchmarks.measure import Measured, Row, cpu_seconds, measure, seconds
 
 FAMILIES: dict[str, Callable[[], list[Row]]] = {
@@ -18,6 +18,9 @@ FAMILIES: dict[str, Callable[[], list[Row]]] = {
     "resume": resume.rows,
     "history": history.rows,
     "steps": steps.rows,
+    "pausing": pausing.rows,
+    "many": many.rows,
+    "storage": storage.rows,
     "floor": floor.rows,
 }
 

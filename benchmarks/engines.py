@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -27,14 +34,26 @@ class Engine:
     Send: Any
     task: Any
     entrypoint: Any
+    interrupt: Any
+    Command: Any
+    appended: Any
+    """What gathers lists: the annotation of a channel whose writes are added to its end."""
     memory: Saver
     sqlite: Callable[[Path], AbstractContextManager[Any]]
+    async_sqlite: Callable[[Path], AbstractAsyncContextManager[Any]]
 
     @contextmanager
     def sqlite_file(self) -> Iterator[Any]:
         """Open the SQLite saver on a new file."""
         with folder() as path, self.sqlite(path / "bench.db") as saver:
             yield saver
+
+    @asynccontextmanager
+    async def async_sqlite_file(self) -> AsyncIterator[Any]:
+        """Open the SQLite saver for `ainvoke`, on a new file."""
+        with folder() as path:
+            async with self.async_sqlite(path / "bench.db") as saver:
+                yield saver
 
 
 @cache
@@ -50,8 +69,12 @@ def stepwell() -> Engine:
         Send=api.Send,
         task=api.task,
         entrypoint=api.entrypoint,
+        interrupt=api.interrupt,
+        Command=api.Command,
+        appended=operator.add,
         memory=lambda: nullcontext(api.InMemorySaver()),
         sqlite=lambda path: api.SqliteSaver(str(path)),
+        async_sqlite=lambda path: api.SqliteSaver(str(path)),
     )
 
 
@@ -60,6 +83,7 @@ def langgraph() -> Engine:
     """Return LangGraph."""
     graph, types, func = (import_module(f"langgraph.{name}") for name in ("graph", "types", "func"))
     memory, sqlite = import_module("langgraph.checkpoint.memory"), import_module("langgraph.checkpoint.sqlite")
+    aio = import_module("langgraph.checkpoint.sqlite.aio")
 
     return Engine(
         name="LangGraph",
@@ -69,9 +93,23 @@ def langgraph() -> Engine:
         Send=types.Send,
         task=func.task,
         entrypoint=func.entrypoint,
+        interrupt=types.interrupt,
+        Command=types.Command,
+        appended=operator.add,
         memory=lambda: nullcontext(memory.InMemorySaver()),
         sqlite=lambda path: sqlite.SqliteSaver.from_conn_string(str(path)),
+        async_sqlite=lambda path: aio.AsyncSqliteSaver.from_conn_string(str(path)),
     )
+
+
+@cache
+def langgraph_deltas() -> Engine:
+    """Return LangGraph with its own delta channel for what is gathered."""
+
+    def extend(before: list[Any], writes: list[list[Any]]) -> list[Any]:
+        return [*before, *(entry for write in writes for entry in write)]
+
+    return replace(langgraph(), appended=import_module("langgraph.channels.delta").DeltaChannel(extend))
 
 
 def no_saver() -> AbstractContextManager[Any]:

@@ -65,6 +65,18 @@ def peak_bytes(run: Run) -> float:
         tracemalloc.stop()
 
 
+def answered(run: Run) -> float:
+    """Measure what `run` says: a count."""
+    count = run()
+    assert isinstance(count, int)
+    return float(count)
+
+
+def answered_bytes(run: Run) -> float:
+    """Measure what `run` says: a size in bytes."""
+    return answered(run)
+
+
 @dataclass(frozen=True)
 class Row:
     """The ratio `over / under` of what one unit costs on each side."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from benchmarks.measure import Measured, peak_bytes
+from benchmarks.measure import Measured, answered, answered_bytes, peak_bytes
 
 _LAYOUT = "{:<46} {:>38} {:>38} {:>7} {:>7} {}"
 HEADER = _LAYOUT.format("", "over", "under", "ratio", "target", "").rstrip()
@@ -48,4 +48,6 @@ def _mark(measured: Measured) -> str:
 
 
 def _amount(measured: Measured, cost: float) -> str:
-    return f"{cost:,.0f} B" if measured.row.meter is peak_bytes else f"{cost * 1e6:,.1f} µs"
+    if measured.row.meter is answered:
+        return f"{cost:,.0f}"
+    return f"{cost:,.0f} B" if measured.row.meter in (answered_bytes, peak_bytes) else f"{cost * 1e6:,.1f} µs"

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.runtime.async_calls import follow, start
+from stepwell.runtime.landing import land
 from stepwell.runtime.ports import done, on_thread, pool
 from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Mail, Perform, Raised, Settle, Sleep, Started, Write
 from stepwell.runtime.stream.consumer import Halted
@@ -192,7 +193,7 @@ class AsyncPort:
         if isinstance(request, Mail):
             return await self._collect(request.timeout)
         if isinstance(request, Settle):
-            return await to_the_end(asyncio.wrap_future(request.future), self)
+            return await self._landed(request.future)
         if isinstance(request, Sleep):
             return await asyncio.sleep(request.seconds)
         assert isinstance(request, Blocking)
@@ -227,9 +228,18 @@ class AsyncPort:
         store = self.run.store
         assert store is not None
         if store.blocking:
-            await to_the_end(asyncio.wrap_future(store.queue(request.commit)), self)
+            await self._landed(store.queue(request.commit))
         else:
             store.commit(request.commit)
+
+    async def _landed(self, future: Future[None]) -> None:
+        """Wait for a write; a cancellation is delivered once it is over, unless it has failed."""
+        cancelled = await land(future)
+        if cancelled is not None and future.exception() is None:
+            if not self.stopping:
+                raise cancelled
+            self.held_back = cancelled
+        future.result()
 
 
 async def to_the_end(future: asyncio.Future[Result], port: AsyncPort | None = None) -> Result:
