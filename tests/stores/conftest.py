@@ -1,5 +1,14 @@
-"""What the store tests share: readable failures of the imported suite."""
+"""What the store tests share: readable failures of the imported suite, and an empty database of each PostgreSQL."""
 
 import pytest
 
+from tests.stores.binaries import VERSIONS
+from tests.stores.databases import empty_database
+
 pytest.register_assert_rewrite("stepwell.testing.store_suite")
+
+
+@pytest.fixture(params=VERSIONS)
+def conninfo(request: pytest.FixtureRequest, worker_id: str) -> str:
+    """How to connect to an empty database of each version in turn."""
+    return empty_database(request.param, worker_id)

@@ -1,0 +1,41 @@
+"""The servers the tests bring with them."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.stores.binaries import VERSIONS
+from tests.stores.servers import shared, started
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_server_is_of_its_version_and_runs_without_rights(version: int) -> None:
+    server = shared(version)
+    with server.admin() as admin:
+        [(told,)] = admin.execute("show server_version_num").fetchall()
+        assert int(told) // 10_000 == version
+        assert admin.execute("show listen_addresses").fetchall() == [("",)]
+    status = Path(f"/proc/{server.pid()}/status").read_text()
+    [uids] = [line.split()[1:] for line in status.splitlines() if line.startswith("Uid:")]
+    assert "0" not in uids
+
+
+def test_an_empty_database_is_empty_again(conninfo: str) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        assert connection.execute("select count(*) from stepwell.shapes").fetchall() == [(0,)]
+        connection.execute("insert into stepwell.shapes values ('a', 'b')")
+
+
+@pytest.mark.crash
+def test_a_killed_server_has_what_it_answered_once_it_is_started_again() -> None:
+    with started(VERSIONS[-1]) as server:
+        with server.admin() as admin:
+            admin.execute("create table kept (n int)")
+            admin.execute("insert into kept values (1)")
+            server.kill()
+            with pytest.raises(psycopg.OperationalError):
+                admin.execute("select 1")
+        server.start()
+        with server.admin() as admin:
+            assert admin.execute("select n from kept").fetchall() == [(1,)]
