@@ -1,0 +1,18 @@
+-- Rows that belong to no thread, events to no run: table name, and the thread id they carry. Locks nothing.
+select distinct 'checkpoints', thread_id from stepwell.checkpoints as r
+where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
+union all
+select distinct 'records', thread_id from stepwell.records as r
+where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
+union all
+select distinct 'runs', thread_id from stepwell.runs as r
+where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
+union all
+select distinct 'events', thread_id from stepwell.events as r
+where not exists (select from stepwell.runs as o where o.run_id = r.run_id)
+union all
+select distinct 'lineages', thread_id from stepwell.lineages as r
+where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
+union all
+select distinct 'effects', thread_id from stepwell.effects as r
+where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)

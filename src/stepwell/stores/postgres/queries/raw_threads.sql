@@ -1,0 +1,5 @@
+-- Every row of threads of all threads, to check it. Locks nothing.
+select thread_id, graph_id, status, epoch, run_id, holder, lease_until, head_seq, head_digest, lineages, updated_at,
+  digest
+from stepwell.threads
+order by thread_id
