@@ -16,12 +16,14 @@ from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
 from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message
 from stepwell.stores.shared.charging import charging
+from stepwell.stores.shared.holder import is_gone, this_process
 from stepwell.stores.shared.member import Member, Renewal
+from stepwell.stores.shared.statements import Leases, Statements, locked_already
+from stepwell.stores.shared.writes import Writes
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.connection import MEMORY, open_writer
 from stepwell.stores.sqlite.damage import translated, unwritten
 from stepwell.stores.sqlite.outcome import find_outcome
-from stepwell.stores.sqlite.writes import Writes
 
 
 class _UndoneAll(Exception):
@@ -46,10 +48,14 @@ class Transactions:
 
     def _open(self, *, create: bool = False) -> None:
         self.connection = open_writer(self._path, self._synchronous, self._vfs, create=create)
-        cursor = self.connection.cursor()
+        cursor = self.connection.cursor()  # one: a statement read half-way on another would hold its snapshot
         self._execute = cursor.execute
         self._full: bool | None = True
-        self._writes = Writes(cursor, self._clock, self._counts)
+        boot_id = self._clock.boot_id()
+        now, holder = self._clock.boottime, this_process(boot_id)
+        leases = Leases(holder, now, now, lambda holder: is_gone(holder, boot_id))
+        self._on = Statements(sql.query, cursor.execute, self.connection.changes, locked_already)
+        self._writes = Writes(self._on, leases, self._counts)
 
     def limit(self, max_bytes: int) -> None:
         """Have SQLite refuse, as on a full disk, what would make the database larger than this."""
@@ -208,7 +214,7 @@ class Transactions:
             self._discard()
             self._open()
         assert self.connection is not None
-        return find_outcome(self.connection, members, error)
+        return find_outcome(self.connection, self._on, members, error)
 
     def _discard(self) -> None:
         if self.connection is None or self._path == MEMORY:  # memory lives in the connection: it is kept

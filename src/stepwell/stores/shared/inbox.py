@@ -6,52 +6,51 @@ read under the write lock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from stepwell.errors import MessageConflictError
 from stepwell.store import Consumed, Counts, Message, MessageRow, content_digest, digest_of
+from stepwell.stores.shared.keys import put_key
 from stepwell.stores.shared.rows import INBOX
-from stepwell.stores.sqlite.keys import put_key
-from stepwell.stores.sqlite.sql import query
-
-Execute = Callable[..., Any]
+from stepwell.stores.shared.statements import Statements
 
 
-def append(execute: Execute, counts: Counts, message: Message) -> MessageRow:
+def append(on: Statements, counts: Counts, message: Message) -> MessageRow:
     """Insert a message; return it, or the one that is there already if it is the same."""
     thread_id, message_id = message.thread_id, message.message_id
     if message.data_key is not None:
-        put_key(execute, counts, message.data_key)
+        put_key(on, counts, message.data_key)
     content = message.content or content_digest(message.kind, message.key, message.body)
-    known = _find(execute, counts, thread_id, message_id)
+    on.lock("inbox", (thread_id,))
+    known = _find(on, counts, thread_id, message_id)
     if known is not None:
         if known.content != content:
             raise MessageConflictError(thread_id=thread_id, message_id=message_id, key=known.key)
         return known
     counts.statements += 2
     counts.bytes += len(message.body)
-    [(last,)] = execute(query("last_message"), {"thread_id": thread_id}).fetchall()
+    [(last,)] = on.execute(on.query("last_message"), {"thread_id": thread_id}).fetchall()
     columns = (thread_id, message_id, (last or 0) + 1, message.kind, message.key, message.now, content, 0, message.body)
     row = _sealed(columns)
-    execute(query("insert_message"), row)
+    on.execute(on.query("insert_message"), row)
     return row
 
 
-def consume(execute: Execute, counts: Counts, thread_id: str, consumed: Sequence[Consumed]) -> None:
+def consume(on: Statements, counts: Counts, thread_id: str, consumed: Sequence[Consumed]) -> None:
     """Mark these messages as done with, each by the record that says what came of it."""
     for message_id, seq in consumed:
-        row = _find(execute, counts, thread_id, message_id)
+        row = _find(on, counts, thread_id, message_id)
         if row is None or row.consumed_seq:
             raise ValueError(f"message {message_id!r} to thread {thread_id!r} does not wait to be consumed")
         row = _sealed(row._replace(consumed_seq=seq, body=b"")[:-1])
         counts.statements += 1
-        execute(query("consume_message"), row._asdict())
+        on.execute(on.query("consume_message"), row._asdict())
 
 
-def _find(execute: Execute, counts: Counts, thread_id: str, message_id: str) -> MessageRow | None:
+def _find(on: Statements, counts: Counts, thread_id: str, message_id: str) -> MessageRow | None:
     counts.statements += 1
-    found = execute(query("message"), {"thread_id": thread_id, "message_id": message_id}).fetchall()
+    found = on.execute(on.query("message"), {"thread_id": thread_id, "message_id": message_id}).fetchall()
     return INBOX.verified(found[0]) if found else None
 
 

@@ -7,10 +7,9 @@ one cursor, no lookups that can be kept.
 
 from __future__ import annotations
 
-import apsw
+from typing import Any
 
 from stepwell import points
-from stepwell.clock import Clock
 from stepwell.errors import LeaseLostError, RunConflictError, ThreadBusyError
 from stepwell.store import (
     DELETED,
@@ -27,23 +26,16 @@ from stepwell.store import (
     RunRow,
     ThreadRow,
 )
-from stepwell.stores.shared.holder import is_gone, this_process
+from stepwell.stores.shared import items
+from stepwell.stores.shared.branches import note_branches
+from stepwell.stores.shared.effect_rows import are_as_seen, put_effects
+from stepwell.stores.shared.event_log import add_events, counted
+from stepwell.stores.shared.inbox import append, consume
+from stepwell.stores.shared.keys import put_key, write_keys
 from stepwell.stores.shared.member import Renewal
 from stepwell.stores.shared.rows import THREADS, run_digest, thread_digest
-from stepwell.stores.sqlite import items
-from stepwell.stores.sqlite.branches import note_branches
-from stepwell.stores.sqlite.effect_rows import are_as_seen, put_effects
-from stepwell.stores.sqlite.event_log import add_events, counted
-from stepwell.stores.sqlite.inbox import append, consume
-from stepwell.stores.sqlite.keys import put_key, write_keys
-from stepwell.stores.sqlite.sql import query
+from stepwell.stores.shared.statements import Leases, Statements
 
-_OPEN = query("open_thread")
-_CLAIM = query("claim_thread")
-_FENCE = query("fence_thread")
-_CHECKPOINT = query("insert_checkpoint")
-_RECORD = query("insert_record")
-_RUN = query("put_run")
 _CONTENT = (
     "delete_key",  # first: see there
     "delete_checkpoints",
@@ -54,61 +46,73 @@ _CONTENT = (
     "delete_runs",
     "delete_inbox",
 )
-_SHAPE = query("insert_shape")
+
+
+DIGEST = 11
+"""Where the fence is given the digest of the thread row."""
 
 
 class Writes:
     """The writing statements on one connection, for one process.
 
-    On one cursor, the leader's: a statement that is read half-way on another would hold its snapshot beyond the
-    transaction, and the next one would be refused for it.
+    Texts of the statements that every run needs are kept: looking one up costs what binding a column does.
     """
 
-    def __init__(self, cursor: apsw.Cursor, clock: Clock, counts: Counts) -> None:
-        self._execute = cursor.execute
-        self._changes = cursor.connection.changes
-        self._boottime = clock.boottime
-        self._boot_id = clock.boot_id()
+    def __init__(self, on: Statements, leases: Leases, counts: Counts) -> None:
+        self._on = on
+        self._execute = on.execute
+        self._changes = on.changes
+        self._leases = leases
         self._counts = counts
-        self._holder = this_process(self._boot_id)
+        self._holder = leases.holder
         self._graphs: dict[str, tuple[int, str]] = {}
+        """Of each thread that is driven here: the epoch, and the graph."""
+        self._fence, self._checkpoint = on.query("fence_thread"), on.query("insert_checkpoint")
+        self._record, self._run = on.query("insert_record"), on.query("put_run")
 
     def commit(self, commit: Commit) -> bytes:
         """Write under the fence; return the digest of the thread row as written."""
-        thread_id, epoch, rows, seconds = commit.thread_id, commit.epoch, commit.rows, commit.lease_seconds
-        known = self._graphs.get(thread_id)
-        graph_id = known[1] if known is not None and known[0] == epoch else self._graph_of(commit)
-        run_id, holder, until = ("", "", 0.0) if seconds is None else self._lease(commit.run_id, seconds)
-        head = (thread_id, graph_id, commit.status, epoch, run_id, holder, until, rows[0], rows[1], rows[2], commit.now)
-        digest = thread_digest(head)
+        thread_id, epoch, rows = commit.thread_id, commit.epoch, commit.rows
+        fence = self.fence(commit)
         self._counts.statements += 1
-        self._execute(_FENCE, (*head, digest, commit.seen_seq, commit.run_id, self._holder))
+        self._execute(self._fence, fence)
         if self._changes() != 1:
             raise self._lost(commit)
         points.reach(points.FENCED)
         self._insert(thread_id, epoch, rows, commit.run)
         if commit.consumed:
-            consume(self._execute, self._counts, thread_id, commit.consumed)
+            consume(self._on, self._counts, thread_id, commit.consumed)
         if rows.effects:
-            commit.refused = put_effects(self._execute, self._counts, thread_id, rows.effects)
+            commit.refused = put_effects(self._on, self._counts, thread_id, rows.effects)
         if commit.items:
-            items.write_items(self._execute, self._counts, commit.items)
-        if seconds is None:
+            items.write_items(self._on, self._counts, commit.items)
+        if commit.lease_seconds is None:
             self._graphs.pop(thread_id, None)
+        digest: bytes = fence[DIGEST]
         return digest
+
+    def fence(self, commit: Commit) -> tuple[Any, ...]:
+        """Return what the fence is given: the thread row as it shall be, its digest, and what it must be now."""
+        thread_id, epoch, rows, seconds = commit.thread_id, commit.epoch, commit.rows, commit.lease_seconds
+        known = self._graphs.get(thread_id)
+        graph_id = known[1] if known is not None and known[0] == epoch else self._graph_of(commit)
+        run_id, holder, until = ("", "", 0.0) if seconds is None else self._lease(commit.run_id, seconds)
+        head = (thread_id, graph_id, commit.status, epoch, run_id, holder, until, rows[0], rows[1], rows[2], commit.now)
+        return (*head, thread_digest(head), commit.seen_seq, commit.run_id, self._holder)
 
     def admit(self, claim: Claim) -> tuple[ThreadRow, bytes] | None:
         """Take the thread; return its row and digest as written, or None where it is not as seen any more."""
-        if claim.whole and not are_as_seen(self._execute, self._counts, claim.rows.effects):
+        if claim.whole and not are_as_seen(self._on, self._counts, claim.rows.effects):
             return None
         row = self._claimed(claim)
         digest = thread_digest(row)
         self._counts.statements += 1
         if claim.seen is None:
-            self._execute(_OPEN, (*row, digest))
+            self._execute(self._on.query("open_thread"), (*row, digest))
         else:
-            now, gone = self._boottime(), self._is_gone(claim.seen)
-            self._execute(_CLAIM, (*row, digest, claim.seen.head_seq, now, gone))
+            gone = bool(claim.seen.run_id) and self._leases.is_gone(claim.seen.holder)
+            asked = (claim.seen.head_seq, self._leases.asked(), gone)
+            self._execute(self._on.query("claim_thread"), (*row, digest, *asked))
         if self._changes() != 1:
             tombstone = self._refuse(claim)
             if tombstone is None:
@@ -117,46 +121,46 @@ class Writes:
             return self.admit(claim)
         points.reach(points.FENCED)
         if claim.key is not None:
-            put_key(self._execute, self._counts, claim.key)
+            put_key(self._on, self._counts, claim.key)
         self._insert(claim.thread_id, row.epoch, claim.rows, claim.run)
         if claim.rows.effects:
-            put_effects(self._execute, self._counts, claim.thread_id, claim.rows.effects)
+            put_effects(self._on, self._counts, claim.thread_id, claim.rows.effects)
         if claim.ended is not None and claim.seen is not None:
-            ended = counted(self._execute, self._counts, claim.ended) if claim.rows.events else claim.ended
+            ended = counted(self._on, self._counts, claim.ended) if claim.rows.events else claim.ended
             self._put_run(claim.thread_id, claim.seen.epoch, ended)
-        items.write_items(self._execute, self._counts, claim.items)
+        items.write_items(self._on, self._counts, claim.items)
         for behind, run in enumerate(claim.runs):  # their epochs, which order them, end with this one
             self._put_run(claim.thread_id, row.epoch - behind, run)
         if claim.shape is not None:
             self._counts.statements += 1
-            self._execute(_SHAPE, claim.shape)
+            self._execute(self._on.query("insert_shape"), claim.shape)
         if row.run_id:
             self._graphs[claim.thread_id] = (row.epoch, claim.graph_id)
         return row, digest
 
     def append(self, message: Message) -> MessageRow:
         """Leave a message in a thread's inbox; return it as it stands there."""
-        return append(self._execute, self._counts, message)
+        return append(self._on, self._counts, message)
 
     def write_keys(self, work: KeyWrites) -> tuple[int, bytes]:
         """Write data keys; return how many rows changed, and the seal of the last one."""
-        return write_keys(self._execute, self._counts, work)
+        return write_keys(self._on, self._counts, work)
 
     def renew(self, renewal: Renewal) -> bool:
         """Extend the lease; False where it is not this run's in this process any more."""
         row = self._thread(renewal.thread_id)
         if row is None or (row.epoch, row.run_id, row.holder) != (renewal.epoch, renewal.run_id, self._holder):
             return False
-        row = row._replace(lease_until=self._boottime() + renewal.lease_seconds)
+        row = row._replace(lease_until=self._leases.now() + renewal.lease_seconds)
         given = row._asdict() | {"digest": thread_digest(row)}
-        self._execute(query("renew_thread"), given)
+        self._execute(self._on.query("renew_thread"), given)
         return True
 
     def write_items(self, work: ItemWrites) -> tuple[int, bytes]:
         """Write items of no run; return how many expired ones were deleted, and the seal of the last write."""
-        items.write_items(self._execute, self._counts, work.writes)
-        swept = 0 if work.expired_at is None else items.sweep_items(self._execute, self._counts, work.expired_at)
-        return swept, items.seal_of(self._execute, work.writes)
+        items.write_items(self._on, self._counts, work.writes)
+        swept = 0 if work.expired_at is None else items.sweep_items(self._on, self._counts, work.expired_at)
+        return swept, items.seal_of(self._on, work.writes)
 
     def delete(self, deletion: Deletion) -> bytes | None:
         """Leave of a thread its tombstone; return the tombstone's digest, or None where there is no such thread.
@@ -165,31 +169,27 @@ class Writes:
         """
         where = {"thread_id": deletion.thread_id}
         self._counts.statements += 1
-        found: list[tuple[int]] = self._execute(query("epoch"), where).fetchall()  # type: ignore[assignment]
+        found: list[tuple[int]] = self._execute(self._on.query("epoch"), where).fetchall()
         if not found:  # it never began, and may have got messages all the same
             self._counts.statements += 2
-            self._execute(query("delete_key"), where)
-            self._execute(query("delete_inbox"), where)
+            self._execute(self._on.query("delete_key"), where)
+            self._execute(self._on.query("delete_inbox"), where)
             return None
         nobody = ("", "", 0.0)
         epoch = deletion.epoch = found[0][0] + 1
         row = ThreadRow(deletion.thread_id, "", DELETED, epoch, *nobody, 0, NO_DIGEST, 0, deletion.now)
         digest = thread_digest(row)
-        self._execute(query("delete_thread"), (*row, digest))
+        self._execute(self._on.query("delete_thread"), (*row, digest))
         points.reach(points.FENCED)
         for name in _CONTENT:
-            self._execute(query(name), where)
+            self._execute(self._on.query(name), where)
         self._counts.statements += 1 + len(_CONTENT)
         points.reach(points.ROWS_DELETED)
         self._graphs.pop(deletion.thread_id, None)
         return digest
 
-    def _is_gone(self, seen: ThreadRow) -> bool:
-        """Tell whether the holder of a lease needs no waiting for: it is dead, or of another boot."""
-        return bool(seen.run_id) and is_gone(seen.holder, self._boot_id)
-
     def _lease(self, run_id: str, seconds: float) -> tuple[str, str, float]:
-        return run_id, self._holder, self._boottime() + seconds
+        return run_id, self._holder, self._leases.now() + seconds
 
     def _claimed(self, claim: Claim) -> ThreadRow:
         epoch = 1 if claim.seen is None else claim.seen.epoch + 1
@@ -212,28 +212,28 @@ class Writes:
             return row
         if row is None or seen is None or (row.epoch, row.head_seq) != (seen.epoch, seen.head_seq):
             return None
-        left = max(0.0, row.lease_until - self._boottime())
+        left = max(0.0, row.lease_until - self._leases.now())
         raise ThreadBusyError(thread_id=row.thread_id, holder=row.holder, run_id=row.run_id, expires_in=left)
 
     def _insert(self, thread_id: str, epoch: int, rows: Rows, run: RunRow | None) -> None:
-        execute, counts = self._execute, self._counts
+        on, execute, counts = self._on, self._execute, self._counts
         if rows[2] > 1:
-            counts.statements += note_branches(execute, thread_id, rows.checkpoints)
+            counts.statements += note_branches(on, thread_id, rows.checkpoints)
         for checkpoint in rows.checkpoints:
             if checkpoint.thread_id != thread_id:
                 raise _stray(thread_id, checkpoint.thread_id)
             counts.statements += 1
             counts.bytes += len(checkpoint.body) + (len(checkpoint.metadata.encode()) if checkpoint.metadata else 0)
-            execute(_CHECKPOINT, checkpoint)
+            execute(self._checkpoint, checkpoint)
         for record in rows.records:
             if record.thread_id != thread_id:
                 raise _stray(thread_id, record.thread_id)
             counts.statements += 1
             counts.bytes += len(record.body)
-            execute(_RECORD, record)
+            execute(self._record, record)
         if rows.events:
-            add_events(execute, counts, thread_id, rows.events)
-            run = counted(execute, counts, run) if run is not None else None
+            add_events(on, counts, thread_id, rows.events)
+            run = counted(on, counts, run) if run is not None else None
         if run is not None:
             self._put_run(thread_id, epoch, run)
 
@@ -243,7 +243,7 @@ class Writes:
         self._counts.statements += 1
         self._counts.bytes += len(run.input)
         columns = (*run, epoch)
-        self._execute(_RUN, (*columns, run_digest(columns)))
+        self._execute(self._run, (*columns, run_digest(columns)))
         if self._changes() != 1:
             told = f"Run {run.run_id} belongs to another thread than {thread_id!r}. Use a new run_id."
             raise RunConflictError(told, run_id=run.run_id, thread_id=thread_id)
@@ -268,7 +268,7 @@ class Writes:
         return row.graph_id
 
     def _thread(self, thread_id: str) -> ThreadRow | None:
-        found = self._execute(query("thread"), {"thread_id": thread_id}).fetchall()
+        found = self._execute(self._on.query("thread_to_write"), {"thread_id": thread_id}).fetchall()
         return THREADS.verified(found[0]) if found else None
 
 
