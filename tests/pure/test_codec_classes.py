@@ -5,9 +5,11 @@ import enum
 import functools
 import subprocess
 import sys
-from collections import namedtuple
+import threading
+from collections import OrderedDict, deque, namedtuple
 from dataclasses import dataclass, field
-from pathlib import Path
+from datetime import datetime
+from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import pytest
@@ -131,14 +133,15 @@ def test_a_plain_class_that_is_registered_keeps_its_attributes() -> None:
     assert (type(copied), copied.__dict__) == (Plain, {"a": 1, "b": (2,)})
 
 
-@pytest.mark.parametrize("base", [str, int, float, bytes, tuple, list, set, frozenset, dict])
+@pytest.mark.parametrize("base", [str, int, float, bytes, tuple, list, set, frozenset, dict, OrderedDict, deque])
 def test_a_registered_subclass_of_a_builtin_type_keeps_class_and_content(base: type[Any]) -> None:
-    content = {str: "text", int: 2**70, float: 1.5, bytes: b"x", dict: {"a": 1}}.get(base, [1, 2])
+    content = {str: "text", int: 2**70, float: 1.5, bytes: b"x"}.get(base, [(2, "a"), (1, "b")])
     kind = type("Kind", (base,), {})
     value = kind(content)
     value.note = "n"
     copied = Codec(Registry().with_types(kind)).copy([value])[0]
     assert (copied, type(copied), copied.note) == (value, kind, "n")
+    assert list(copied) == list(value) if base is OrderedDict else True
 
 
 def test_a_subclass_is_filled_without_its_own_methods() -> None:
@@ -153,15 +156,30 @@ def test_a_registered_subclass_can_be_a_key() -> None:
     assert [type(key) for key in copied] == [Text]
 
 
-def test_a_class_built_on_a_foreign_type_needs_hooks_of_its_own() -> None:
-    class Failure(ValueError):
-        pass
-
-    with pytest.raises(UnserializableValueError, match="only dump= and load= can keep"):
-        Codec(Registry().with_types(Failure)).dumps(Failure("x"))
+class Folder(PurePosixPath):
+    pass
 
 
-# -- named tuples, attrs, enums ---------------------------------------------------------------------------------------
+class Moment(datetime):
+    pass
+
+
+@pytest.mark.parametrize("kind", [Folder, Moment, type("Local", (threading.local,), {})])
+def test_a_class_built_on_a_foreign_type_needs_hooks_of_its_own(kind: type[Any]) -> None:
+    """A path keeps its hash, which another process computes otherwise; what C code holds nobody can see."""
+    value = kind(2026, 1, 1) if kind is Moment else kind()
+    with pytest.raises(UnserializableValueError, match=r"only dump= and load= can keep|is not safe"):
+        Codec(Registry().with_types(kind)).dumps(value)
+
+
+def test_an_attribute_whose_name_is_no_text_is_refused() -> None:
+    value = object.__new__(Plain)
+    value.__dict__[1] = 2  # type: ignore[index]
+    with pytest.raises(UnserializableValueError, match="name of one of its attributes is no plain text"):
+        Codec(Registry().with_types(Plain)).dumps(value)
+
+
+# -- named tuples, enums ----------------------------------------------------------------------------------------------
 
 
 class Typed(NamedTuple):
@@ -221,15 +239,6 @@ def test_named_tuples_and_enums_come_back(value: Any) -> None:
 
 def test_an_alias_is_the_member_it_names() -> None:
     assert codec_of(Colour).copy(Colour.CRIMSON) is Colour.RED
-
-
-def test_attrs_classes_come_back() -> None:
-    attrs = pytest.importorskip("attrs")
-    slotted = attrs.make_class("Slotted", {"x": attrs.field(), "_y": attrs.field(default=2)}, slots=True, frozen=True)
-    plain = attrs.make_class("Plain", {"x": attrs.field()}, slots=False)
-    for value in (slotted(1), slotted((1,), 3), plain({"a": 1})):
-        copied = codec_of(type(value)).copy([value])[0]
-        assert (copied, type(copied)) == (value, type(value))
 
 
 # -- pydantic models --------------------------------------------------------------------------------------------------
@@ -387,36 +396,6 @@ def test_a_message_is_loaded_in_a_process_that_has_not_imported_langchain() -> N
     )
     done = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, check=True)
     assert done.stdout.split() == [b"hi"]
-
-
-# -- arrays -----------------------------------------------------------------------------------------------------------
-
-
-def test_arrays_keep_dtype_shape_and_order() -> None:
-    numpy = pytest.importorskip("numpy")
-    codec = Codec(Registry())
-    grid = numpy.arange(6, dtype="int16").reshape(2, 3)
-    for array in (
-        grid,
-        grid.T,
-        grid[:, ::2],
-        numpy.array(1.5),
-        numpy.zeros((0, 3)),
-        numpy.array(["a", "bc"]),
-        grid > 2,
-    ):
-        copied = codec.copy([array])[0]
-        assert (copied == array).all()
-        assert (copied.dtype, copied.shape, copied.flags.writeable) == (array.dtype, array.shape, True)
-    for scalar in (numpy.float32(0.1), numpy.int64(7), numpy.bool_(True), numpy.datetime64("2026-01-01")):
-        assert (codec.copy(scalar), type(codec.copy(scalar))) == (scalar, type(scalar))
-
-
-def test_arrays_of_objects_and_structures_are_refused() -> None:
-    numpy = pytest.importorskip("numpy")
-    for array in (numpy.array([object()]), numpy.zeros(2, dtype=[("a", "i4")])):
-        with pytest.raises(UnserializableValueError, match="dtype"):
-            Codec(Registry()).dumps({"a": array})
 
 
 # -- classes that changed ---------------------------------------------------------------------------------------------

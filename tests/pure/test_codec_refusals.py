@@ -1,8 +1,10 @@
 """What cannot be stored exactly is refused before anything is written, and the refusal names the leaf."""
 
 import collections
+import decimal
 import enum
 import io
+import random
 import sys
 import threading
 from collections import defaultdict, deque
@@ -84,6 +86,10 @@ class Unlisted:
     pass
 
 
+class Failure(Exception):
+    pass
+
+
 CODEC = Codec(Registry().with_types(Frame, Pair, Model))
 LOCK = threading.Lock()
 
@@ -141,7 +147,7 @@ def test_a_private_attribute_is_named_too() -> None:
         (Unlisted, "type"),
         (Unlisted(), f"{__name__}:Unlisted"),
         (sys, "module"),
-        (ValueError("x"), "ValueError"),
+        (Failure("x"), f"{__name__}:Failure"),
         (LOCK, "_thread:lock"),
         (io.StringIO(), "_io:StringIO"),
         ((n for n in range(2)), "generator"),
@@ -155,9 +161,12 @@ def test_a_private_attribute_is_named_too() -> None:
         (Map(a=1), f"{__name__}:Map"),
         (Group((1,)), f"{__name__}:Group"),
         (Moment(2026, 1, 1), f"{__name__}:Moment"),
-        (ExceptionGroup("g", [ValueError()]), "ExceptionGroup"),
+        ({}.items(), "dict_items"),
+        (iter([]), "list_iterator"),
+        (list[int], "types:GenericAlias"),
+        (decimal.Context(), "decimal:Context"),
+        (random.Random(1), "random:Random"),
         (NotImplemented, "NotImplementedType"),
-        (..., "ellipsis"),
     ],
     ids=lambda value: getattr(type(value), "__name__", ""),
 )

@@ -1,95 +1,81 @@
-"""The published table of supported types: each row is stored exactly, and each kind of the format stands in a row."""
+"""The published tables: what they allow is stored exactly, what they refuse is refused, and nothing is missing."""
 
-import datetime
-import decimal
-import fractions
-import ipaddress
-import pathlib
 import re
 import sys
-import uuid
-import zoneinfo
-from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import ormsgpack
 import pytest
-from langchain_core.documents import Document
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core import messages
 
 from stepwell.codec import Codec, Registry
 from stepwell.codec.kinds import Kind
+from stepwell.codec.listed import listed_entry_by_name, listed_names
+from stepwell.errors import UnserializableValueError
+from tests.pure.supported import OWN, PLAIN, REFUSED, Row
+from tests.pure.supported_classes import State
 from tests.pure.test_codec_sameness import same
 
-PAGE = (Path(__file__).parents[2] / "docs" / "supported-types.md").read_text()
-ROW = re.compile(r"^\| (?P<type>.+?) \| `(?P<example>.+?)` \|.*\|$", re.M)
-ROWS = [(found["type"], found["example"].replace("\\|", "|")) for found in ROW.finditer(PAGE)]
-NAMES: dict[str, Any] = {
-    **{
-        name: kind
-        for module in (datetime, decimal, fractions, ipaddress, pathlib, uuid, zoneinfo)
-        for name, kind in vars(module).items()
-    },
-    **{kind.__name__: kind for kind in (Document, HumanMessage, ToolMessage)},
-    **{kind.__name__: kind for kind in (ChainMap, Counter, OrderedDict, defaultdict, deque)},
-}
-
-
-@pytest.fixture(scope="module")
-def page() -> ModuleType:
-    """Run the page's code block as a module of its own."""
-    numpy = pytest.importorskip("numpy")
-    module = ModuleType("supported_types_page")
-    sys.modules[module.__name__] = module
-    vars(module).update(NAMES, numpy=numpy)
-    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
-    exec(block, vars(module))
-    return module
-
-
-def codec_of(page: ModuleType) -> Codec:
-    return Codec(Registry.from_schemas(page.State))
-
-
-@pytest.mark.parametrize(("type_name", "example"), ROWS, ids=[name for name, _ in ROWS])
-def test_each_row_is_stored_exactly(page: ModuleType, type_name: str, example: str) -> None:
-    value = eval(example, dict(vars(page)))
-    copied = codec_of(page).copy({"value": [value]})["value"][0]
-    assert alike(copied, value), f"{type_name}: {value!r} came back as {copied!r}"
-
-
-def alike(copied: Any, value: Any) -> bool:
-    if type(value).__module__ == "numpy" and hasattr(value, "dtype") and value.ndim:
-        return bool(copied.dtype == value.dtype and copied.tolist() == value.tolist())
-    if type(value) is list:
-        return type(copied) is list and len(copied) == len(value) and all(map(alike, copied, value))
-    return same(copied, value)
-
-
-def test_the_tables_hold_every_kind_of_the_format(page: ModuleType) -> None:
-    codec, seen = codec_of(page), set[int]()
-
-    def look(kind: int, data: bytes) -> tuple[int, bytes]:
-        seen.add(kind)
-        if kind in set(Kind) - _WITHOUT_PARTS:
-            ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
-        return kind, data
-
-    for _, example in ROWS:
-        data = codec.dumps([eval(example, dict(vars(page)))])
-        ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
-    foreign = (
-        {Kind.WINDOWS_PATH}
-        if pathlib.Path is not pathlib.WindowsPath and sys.platform != "win32"
-        else {Kind.POSIX_PATH}
-    )
-    assert set(Kind) - seen == foreign
-
-
+CODEC = Codec(Registry.from_schemas(State))
+BARE = Codec(Registry())
 _WITHOUT_PARTS = {kind for kind in Kind if Kind.COMPLEX <= kind <= Kind.IPV6_INTERFACE and kind != Kind.FRACTION} | {
     Kind.TEXT,
     Kind.INT,
     Kind.BYTEARRAY,
+    Kind.ELLIPSIS,
 }
+
+
+def type_of(row: Row) -> str:
+    return row.type
+
+
+@pytest.mark.parametrize("row", [*PLAIN, *OWN], ids=type_of)
+def test_INV_12_each_row_is_stored_exactly(row: Row) -> None:
+    codec = BARE if row in PLAIN else CODEC
+    for value in row.values():
+        for whole in (value, {"deep": [(value,)]}, {1: value}):
+            copied = codec.copy(whole)
+            assert same(copied, whole), f"{whole!r} came back as {copied!r}"
+        assert codec.canonical(codec.copy(value)) == codec.canonical(value)
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=type_of)
+def test_each_row_of_what_is_refused_is_refused_with_its_path(row: Row) -> None:
+    shown, *more = row.values()
+    for value in (*(shown if type(shown) is list else [shown]), *more):
+        with pytest.raises(UnserializableValueError) as caught:
+            CODEC.dumps({"a": [value]}, "state")
+        assert caught.value.fields()["path"].startswith("state['a'][0]")
+
+
+def test_the_tables_hold_every_kind_of_the_format_and_every_listed_class() -> None:
+    kinds, names = set[int](), set[str]()
+
+    def look(kind: int, data: bytes) -> None:
+        kinds.add(kind)
+        if kind in _WITHOUT_PARTS:
+            return
+        payload = ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
+        if type(payload) is list and payload and type(payload[0]) is str:
+            names.add(payload[0])
+
+    for row in (*PLAIN, *OWN):
+        data = CODEC.dumps(row.values())[:-6]
+        ormsgpack.unpackb(data, ext_hook=look, option=ormsgpack.OPT_NON_STR_KEYS)
+    assert set(Kind) - kinds == {Kind.POSIX_PATH if sys.platform == "win32" else Kind.WINDOWS_PATH}
+    here = {name for name in listed_names() if listed_entry_by_name(name)}
+    assert {name for name in here - names if not name.startswith("builtins:")} == set()
+
+
+def test_every_message_class_of_langchain_is_listed() -> None:
+    found = {name for name in messages.__all__ if re.search("Message(Chunk)?$", name)}
+    listed = {name.partition(":")[2] for name in listed_names() if name.startswith("langchain_core.messages:")}
+    assert found - listed == {"AnyMessage", "BaseMessage", "BaseMessageChunk"}
+
+
+def test_a_listed_class_is_recognised_by_itself_and_not_by_its_name() -> None:
+    for name in ("SimpleNamespace", "HTTPStatus", "ValueError", "AIMessage"):
+        impostor: Any = type(name, (), {"__module__": "types"})
+        with pytest.raises(UnserializableValueError, match=name):
+            BARE.dumps([impostor()])

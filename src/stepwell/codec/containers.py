@@ -6,11 +6,14 @@ need no row. Rule kept: type, order, bound and factory survive; `load` checks th
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import ChainMap, Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, Final
 
 from stepwell.codec.kinds import Kind, Malformed, Refused
@@ -29,7 +32,7 @@ class Container:
 FACTORIES: Final[dict[str, Callable[[], Any]]] = {
     kind.__qualname__: kind
     for kind in (bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset)
-} | {kind.__qualname__: kind for kind in (deque, Counter, OrderedDict)}
+} | {kind.__qualname__: kind for kind in (deque, Counter, OrderedDict, Decimal, Fraction)}
 FACTORY_NAMES: Final = {factory: name for name, factory in FACTORIES.items()}
 
 
@@ -61,7 +64,8 @@ def load_pairs(value: Any) -> dict[Any, Any]:
     return dict(zip(items[::2], items[1::2], strict=True))
 
 
-def _load_deque(value: Any) -> deque[Any]:
+def load_deque(value: Any) -> deque[Any]:
+    """Rebuild a deque from [bound, items]."""
     bound, items = expect_list(value, 2)
     if bound is not None and expect(bound, int) < len(expect(items, list)):
         raise Malformed("a deque holds more than its bound")
@@ -80,6 +84,11 @@ def _load_fraction(value: Any) -> Fraction:
     return Fraction(*(expect(part, int) for part in expect_list(value, 2)))
 
 
+def _dump_proxy(value: MappingProxyType[Any, Any]) -> Any:
+    (mapping,) = gc.get_referents(value)  # the mapping itself: its copy() may be anything
+    return mapping
+
+
 def _dump_pattern(value: re.Pattern[Any]) -> list[Any]:
     if isinstance(value.pattern, str | bytes):
         return [value.pattern, value.flags]
@@ -96,10 +105,11 @@ CONTAINERS: Final = (
     Container(Kind.TUPLE, tuple, list, lambda value: tuple(expect(value, list))),
     Container(Kind.SET, set, list, lambda value: set(expect(value, list))),
     Container(Kind.FROZENSET, frozenset, list, lambda value: frozenset(expect(value, list))),
-    Container(Kind.DEQUE, deque, lambda value: [value.maxlen, list(value)], _load_deque),
+    Container(Kind.DEQUE, deque, lambda value: [value.maxlen, list(value)], load_deque),
     Container(Kind.ORDERED_DICT, OrderedDict, pairs, lambda value: OrderedDict(load_pairs(value))),
     Container(Kind.COUNTER, Counter, dict, lambda value: Counter(expect(value, dict))),
     Container(Kind.CHAIN_MAP, ChainMap, lambda value: value.maps, lambda value: ChainMap(*expect(value, list))),
+    Container(Kind.MAPPING_PROXY, MappingProxyType, _dump_proxy, MappingProxyType),
     Container(Kind.RANGE, range, _dump_steps, _load_range),
     Container(Kind.SLICE, slice, _dump_steps, lambda value: slice(*expect_list(value, 3))),
     Container(Kind.FRACTION, Fraction, lambda value: [value.numerator, value.denominator], _load_fraction),

@@ -19,8 +19,9 @@ from ormsgpack import unpackb
 from stepwell.codec import arrays, models
 from stepwell.codec.containers import CONTAINERS, FACTORIES, PATTERN, expect, expect_list, load_pairs
 from stepwell.codec.kinds import FREE_LEVELS, MAX_LEVELS, Kind, Malformed, NestsTooDeep, Refused, Unbuildable
+from stepwell.codec.listed import listed_entry_by_name
 from stepwell.codec.nesting import stored_levels
-from stepwell.codec.objects import fields_of, load_flag, load_member, plan_for, split_payload
+from stepwell.codec.objects import fields_of, load_flag, load_member, plan_for, split_payload, whole
 from stepwell.codec.reach import is_model, is_named_tuple
 from stepwell.codec.registry import Entry, Registry
 from stepwell.codec.scalars import SCALARS
@@ -131,7 +132,7 @@ class Decoder:
         return lambda data: rebuild(unpack(data))
 
     def _entry(self, name: str, payload: Any) -> Entry:
-        entry = self._registry.of_name(name) or models.listed_entry_by_name(name)
+        entry = self._registry.of_name(name) or listed_entry_by_name(name)
         if entry is None:
             raise Unbuildable(name, payload)
         return entry
@@ -150,9 +151,12 @@ class Decoder:
         return plan
 
     def _load_object(self, payload: Any) -> Any:
-        name, fields, *rest = split_payload(payload, 3)
-        plan = self._plan(Kind.OBJECT, name, fields, _has_fields, plan_for)
-        return plan.load(expect(fields, dict), fields_of(rest[0]) if rest else {})
+        name, fields, *more = split_payload(payload, 3)
+        rest = fields_of(more[0]) if more else {}
+        plan = self._plan(
+            Kind.OBJECT, name, whole(expect(fields, dict), rest) if rest else fields, _has_fields, plan_for
+        )
+        return plan.load(expect(fields, dict), rest)
 
     def _load_named_tuple(self, payload: Any) -> Any:
         name, fields = split_payload(payload, 2)

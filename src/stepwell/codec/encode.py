@@ -20,6 +20,7 @@ from ormsgpack import Ext, packb
 from stepwell.codec import arrays, models
 from stepwell.codec.containers import CONTAINERS, FACTORY_NAMES, PATTERN, Container, pairs
 from stepwell.codec.kinds import FREE_LEVELS, MAX_LEVELS, NATIVE_LEVELS, Kind, Refused, TooDeep
+from stepwell.codec.listed import listed_entry
 from stepwell.codec.nesting import holds_buffer, levels
 from stepwell.codec.objects import NamedTuplePlan, ObjectPlan, plan_for
 from stepwell.codec.reach import is_model
@@ -175,7 +176,7 @@ class Encoder:
 
     def _made(self, cls: type[Any]) -> Dumper:
         """Choose how instances of a class that is met for the first time are written."""
-        entry = self._registry.of_class(cls) or models.listed_entry(cls)
+        entry = self._registry.of_class(cls) or listed_entry(cls)
         if entry is None:
             return self._unlisted(cls)
         if entry.custom:
@@ -191,7 +192,7 @@ class Encoder:
 
     def _unlisted(self, cls: type[Any]) -> Dumper:
         if arrays.is_array(cls):
-            return lambda value: Ext(Kind.ARRAY, self.pack_inner(arrays.dump_array(value)))
+            return lambda value: Ext(Kind.ARRAY, self.pack_inner(arrays.dump_array(value, self._ordered)))
         if arrays.is_array_scalar(cls):
             return lambda value: Ext(Kind.ARRAY_SCALAR, self.pack_inner(arrays.dump_scalar(value)))
         raise Refused

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections import ChainMap, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, MappingView
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,12 @@ _ROOT: Final = "value"
 _LONGEST: Final = 160
 _DEEPEST: Final = NATIVE_LEVELS + MAX_LEVELS
 _CYCLE: Final = ": it contains itself"
+_HINTS: Final[dict[type[Any], str]] = {
+    type: ": classes are code",
+    Awaitable: ": it has not been waited for",
+    Iterator: ": reading it uses it up, so store list(...) of it",
+    MappingView: ": it is a window on a dict, so store list(...) of it",
+}
 _Child = tuple[str, Any]
 
 
@@ -109,9 +115,10 @@ def _refusal(encoder: Encoder, value: Any) -> str | None:
 
 def _hint(value: Any) -> str:
     """Return what is likely to be wrong with a value of a type that nobody has registered."""
-    if isinstance(value, type):
-        return ": classes are code"
-    return ": it has not been waited for" if hasattr(type(value), "__await__") else ""
+    for kind, hint in _HINTS.items():
+        if isinstance(value, kind):
+            return hint
+    return ""
 
 
 def _own_fault(encoder: Encoder, value: Any) -> str | None:
@@ -149,7 +156,9 @@ def _parts(encoder: Encoder, value: Any, path: str) -> Iterable[_Child]:
     if isinstance(value, slice):
         return [(_dot(path, name), getattr(value, name)) for name in ("start", "stop", "step")]
     plan = encoder.plans.get(cls)
-    return [(_dot(path, name), item) for name, item in plan.held(value).items()] if isinstance(plan, ObjectPlan) else []
+    return (
+        [(_dot(path, name), item) for name, item in plan.parts(value).items()] if isinstance(plan, ObjectPlan) else []
+    )
 
 
 def _model_parts(value: Any, path: str) -> list[_Child]:

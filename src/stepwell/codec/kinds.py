@@ -57,6 +57,8 @@ class Kind(IntEnum):
     IPV4_INTERFACE = 33
     IPV6_INTERFACE = 34
     PATTERN = 35
+    MAPPING_PROXY = 36
+    ELLIPSIS = 37
     ENUM = 40  # [type name, member name]
     FLAG = 41  # [type name, value]
     OBJECT = 42  # [type name, {field: value}] or [type name, {field: value}, {"more", "unset", "base"}]

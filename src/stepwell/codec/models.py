@@ -1,48 +1,19 @@
-"""Pydantic models, and langchain-core's messages and documents among them.
+"""Pydantic models.
 
-Here: what of a model is stored, and how it is rebuilt without validation. Not here: other classes (`objects`).
-Rule kept: neither library is imported to write a value. A record can cause the import of two modules only, those in
-`_LISTED`, whose classes are listed there by name and need no registry entry.
+Here: what of a model is stored, and how it is rebuilt without validation. Not here: other classes (`objects`). Rule
+kept: pydantic is never imported, and nothing a model's author wrote is called.
 """
 
 from __future__ import annotations
 
-import importlib
-import sys
 from typing import Any, Final
 
+from stepwell.codec.carried import slots_of
 from stepwell.codec.containers import expect
 from stepwell.codec.kinds import Kind, Refused, Unbuildable
-from stepwell.codec.objects import NO_DEFAULT, fields_of, fit_fields, slots_of
-from stepwell.codec.reach import is_model
-from stepwell.codec.registry import Entry
+from stepwell.codec.objects import NO_DEFAULT, fields_of, fit_fields
 
-_SPEAKERS: Final = ("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "FunctionMessage", "ChatMessage")
-_LISTED: Final = {
-    "langchain_core.messages": {*_SPEAKERS, *(f"{speaker}Chunk" for speaker in _SPEAKERS), "RemoveMessage"},
-    "langchain_core.documents": {"Document"},
-}
 _OWN_SLOTS: Final = {"__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"}
-
-
-def listed_entry(cls: type[Any]) -> Entry | None:
-    """Return the entry of a class in `_LISTED`, recognised in the module that is already imported."""
-    for module, names in _LISTED.items():
-        if cls.__name__ in names and getattr(sys.modules.get(module), cls.__name__, None) is cls:
-            return Entry(f"{module}:{cls.__name__}", cls)
-    return None
-
-
-def listed_entry_by_name(name: str) -> Entry | None:
-    """Return the entry a stored name of `_LISTED` leads to, importing its module if that has not happened."""
-    module, _, member = name.partition(":")
-    if member not in _LISTED.get(module, ()):
-        return None
-    try:
-        cls = getattr(importlib.import_module(module), member, None)
-    except ImportError:
-        return None
-    return Entry(name, cls) if isinstance(cls, type) and is_model(cls) else None
 
 
 class ModelPlan:
@@ -63,16 +34,23 @@ class ModelPlan:
         """Return [name, fields, names of the fields that were given], with a fourth part for what is unusual."""
         held = value.__dict__
         given = value.__pydantic_fields_set__
-        fields = held if held.keys() == self._names else {key: held[key] for key in held if key in self._names}
         rest: dict[str, Any] = {}
         if (extra := value.__pydantic_extra__) is not None and (extra or not self._open):
             rest["extra"] = extra
         if (private := value.__pydantic_private__) is not None or self.cls.__private_attributes__:
             rest["private"] = private
-        if unset := sorted(self._names - held.keys()):
-            rest["unset"] = unset
-        parts = [self.name, fields, None if given == self._names else sorted(given)]
+        if held.keys() != self._names:
+            held, odd = self._told_apart(held)
+            rest |= odd
+        parts = [self.name, held, None if given == self._names else sorted(given)]
         return [*parts, rest] if rest else parts
+
+    def _told_apart(self, held: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the fields, and what else a model holds (cached properties) or lacks."""
+        fields = {key: item for key, item in held.items() if key in self._names}
+        more = {key: item for key, item in held.items() if key not in self._names}
+        odd = {"more": more, "unset": sorted(self._names - held.keys())}
+        return fields, {key: part for key, part in odd.items() if part}
 
     def load(self, fields: dict[str, Any], given: list[str] | None, rest: dict[str, Any]) -> Any:
         """Rebuild a model without validating it."""
@@ -83,7 +61,7 @@ class ModelPlan:
             fields, extra = self._fitted(fields_of(fields), extra, expect(rest.get("unset", []), list))
         private = expect(rest.get("private", {}), dict, type(None))
         put = object.__setattr__
-        put(model, "__dict__", fields)
+        put(model, "__dict__", {**fields, **fields_of(rest["more"])} if "more" in rest else fields)
         put(model, "__pydantic_fields_set__", set(given))
         put(model, "__pydantic_extra__", extra)
         put(model, "__pydantic_private__", self._with_gained_private(private))

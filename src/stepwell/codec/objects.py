@@ -11,31 +11,17 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Iterable
-from types import MemberDescriptorType
 from typing import Any, Final
 
+from stepwell.codec import exceptions
+from stepwell.codec.carried import carrier_of, slots_of
 from stepwell.codec.containers import expect
 from stepwell.codec.kinds import Kind, Malformed, Refused, Unbuildable
 from stepwell.codec.reach import is_attrs, is_named_tuple
 
-_HEAP_TYPE: Final = 1 << 9
 NO_DEFAULT: Final = object()
-_BASES: Final[dict[type[Any], tuple[Callable[[Any], Any], Callable[[type[Any], Any], Any]]]] = {
-    str: (str.__str__, str.__new__),
-    int: (int.__int__, int.__new__),
-    float: (float.__float__, float.__new__),
-    bytes: (lambda value: bytes.__getitem__(value, slice(None)), bytes.__new__),
-    tuple: (lambda value: tuple.__getitem__(value, slice(None)), tuple.__new__),
-    frozenset: (lambda value: frozenset(frozenset.__iter__(value)), frozenset.__new__),
-    set: (lambda value: set(set.__iter__(value)), lambda cls, base: _filled(set.__new__(cls), set.update, base)),
-    list: (list.copy, lambda cls, base: _filled(list.__new__(cls), list.extend, base)),
-    dict: (lambda value: dict(dict.items(value)), lambda cls, base: _filled(dict.__new__(cls), dict.update, base)),
-}
-
-
-def _filled(instance: Any, fill: Callable[[Any, Any], None], base: Any) -> Any:
-    fill(instance, base)
-    return instance
+_NAMES: Final = frozenset({str})
+_CACHED_HASH: Final = "_attrs_cached_hash"
 
 
 class ObjectPlan:
@@ -47,25 +33,31 @@ class ObjectPlan:
         self.cls = cls
         self.name = name
         self.names, self._defaults = _declared(cls)
+        self._usual = self.names
         self._slots = slots_of(cls)
         self._has_dict = any("__dict__" in vars(base) for base in cls.__mro__)
-        self._base = _native_base(cls)
-        self.simple = self._has_dict and not self._slots and self._base is None
-        _check_buildable(cls, self._base)
+        self._caches_hash = is_attrs(cls)
+        self._carrier = carrier_of(cls)
+        self.simple = self._has_dict and not self._slots and self._carrier is None
+        self._check_buildable()
 
     def dump(self, value: Any) -> list[Any]:
         """Return [name, fields], with a third part for what is unusual about this instance."""
-        if self.simple and (self.names is None or value.__dict__.keys() == self.names):
+        if self.simple and value.__dict__.keys() == self._usual:
             return [self.name, value.__dict__]
         held = self.held(value)
-        names = held.keys() if self.names is None else self.names
+        if self._has_dict and not set(map(type, held)) <= _NAMES:
+            raise Refused(": the name of one of its attributes is no plain text")
+        names = self.names
+        if names is None:
+            names = self._usual = frozenset(held)
         rest: dict[str, Any] = {}
         if more := {key: held[key] for key in held if key not in names}:
             rest["more"] = more
         if unset := sorted(key for key in names if key not in held):
             rest["unset"] = unset
-        if self._base is not None:
-            rest["base"] = _BASES[self._base][0](value)
+        if self._carrier is not None:
+            rest["base"] = self._carrier.take(value)
         fields = {key: held[key] for key in held if key in names}
         return [self.name, fields, rest] if rest else [self.name, fields]
 
@@ -77,7 +69,13 @@ class ObjectPlan:
                 held[key] = slot.__get__(value)
             except AttributeError:
                 continue
+        if self._caches_hash and held.get(_CACHED_HASH) is not None:
+            held[_CACHED_HASH] = None  # it is that of this process
         return held
+
+    def parts(self, value: Any) -> dict[str, Any]:
+        """Return every attribute of an instance, an exception's own among them."""
+        return self.held(value) | (exceptions.parts(value) if isinstance(value, BaseException) else {})
 
     def load(self, fields: dict[str, Any], rest: dict[str, Any]) -> Any:
         """Rebuild an instance."""
@@ -85,7 +83,7 @@ class ObjectPlan:
             fields_of(fields)
         elif fields.keys() != self.names:
             fields = self._fitted(fields_of(fields), expect(rest.get("unset", []), list))
-        instance = _instance(self.cls, self._base, rest.get("base"))
+        instance = self._rebuilt(fields, rest)
         if self.simple and not rest:
             instance.__dict__.update(fields)
             return instance
@@ -98,10 +96,36 @@ class ObjectPlan:
                 raise Unbuildable(self.name, fields, f"the class has no room for the stored attribute {key!r}")
         return instance
 
+    def _instance(self, content: Any) -> Any:
+        """Make an instance without running any code of its class."""
+        return object.__new__(self.cls) if self._carrier is None else self._carrier.make(self.cls, content)
+
+    def _rebuilt(self, fields: dict[str, Any], rest: dict[str, Any]) -> Any:
+        problem = "the built-in type it is built on is another"
+        if (self._carrier is None) == ("base" in rest):
+            raise Unbuildable(self.name, whole(fields, rest), problem)
+        try:
+            return self._instance(rest.get("base"))
+        except (LookupError, TypeError, ValueError) as error:
+            raise Unbuildable(self.name, whole(fields, rest), f"{problem} ({error})") from error
+
+    def _check_buildable(self) -> None:
+        if hasattr(self.cls, "__del__"):
+            return
+        try:
+            self._instance(self._carrier and self._carrier.empty)
+        except TypeError as error:
+            raise Refused(f": {error}") from error
+
     def _fitted(self, fields: dict[str, Any], unset: list[str]) -> dict[str, Any]:
         assert self.names is not None
         fit = fit_fields(self.name, fields, self.names, unset, self._defaults)
         return {**fields, **fit}
+
+
+def whole(fields: Any, rest: dict[str, Any]) -> Any:
+    """Return all that is stored of an instance, for the hook for unknown types."""
+    return {**fields, **rest.get("more", {}), "base": rest["base"]} if "base" in rest else fields
 
 
 def fit_fields(
@@ -142,42 +166,6 @@ def _attrs_default(default: Any) -> Any:
     if factory is not None and type(default).__name__ == "Factory":
         return NO_DEFAULT if default.takes_self else factory()
     return NO_DEFAULT if getattr(default, "name", None) == "NOTHING" else default
-
-
-def slots_of(cls: type[Any]) -> dict[str, MemberDescriptorType]:
-    return {
-        key: member
-        for base in reversed(cls.__mro__)
-        if base.__flags__ & _HEAP_TYPE
-        for key, member in vars(base).items()
-        if isinstance(member, MemberDescriptorType)
-    }
-
-
-def _native_base(cls: type[Any]) -> type[Any] | None:
-    """Return the built-in type whose content an instance carries besides its attributes."""
-    native = next(base for base in cls.__mro__ if not base.__flags__ & _HEAP_TYPE)
-    if native is object:
-        return None
-    if native not in _BASES:
-        raise Refused(f": it is built on {native.__qualname__}, whose content only dump= and load= can keep")
-    return native
-
-
-def _instance(cls: type[Any], base: type[Any] | None, content: Any) -> Any:
-    """Make an instance without running any code of its class."""
-    if base is None:
-        return object.__new__(cls)
-    return _BASES[base][1](cls, expect(content, base))
-
-
-def _check_buildable(cls: type[Any], base: type[Any] | None) -> None:
-    if hasattr(cls, "__del__"):
-        return
-    try:
-        _instance(cls, base, None if base is None else base())
-    except TypeError as error:
-        raise Refused(f": {error}") from error
 
 
 class NamedTuplePlan:

@@ -51,6 +51,7 @@ def needs_entry(cls: type[Any]) -> bool:
         or is_attrs(cls)
         or is_named_tuple(cls)
         or cls is re.Pattern
+        or (issubclass(cls, BaseException) and cls.__module__ != "builtins")
     )
 
 
@@ -60,8 +61,8 @@ def is_model(cls: type[Any]) -> bool:
 
 
 def is_attrs(cls: type[Any]) -> bool:
-    """Whether `cls` was made by attrs."""
-    return "__attrs_attrs__" in cls.__dict__
+    """Whether `cls` was made by attrs, or is a subclass of such a class."""
+    return isinstance(getattr(cls, "__attrs_attrs__", None), tuple)
 
 
 def is_named_tuple(cls: type[Any]) -> bool:

@@ -188,11 +188,18 @@ def _dump_date(value: date) -> bytes:
     return value.isoformat().encode("ascii")
 
 
+def _load_ellipsis(data: bytes) -> Any:
+    if data:
+        raise Malformed("an ellipsis has no content")
+    return ...
+
+
 SCALARS: Final = (
     Scalar(Kind.INT, int, _dump_int, _load_int),
     Scalar(Kind.TEXT, str, _dump_text, _load_text),
     Scalar(Kind.BYTEARRAY, bytearray, bytes, bytearray),
     Scalar(Kind.COMPLEX, complex, _dump_complex, _load_complex),
+    Scalar(Kind.ELLIPSIS, type(...), lambda value: b"", _load_ellipsis),
     Scalar(Kind.DATETIME, datetime, _dump_datetime, _load_datetime),
     Scalar(Kind.DATE, date, _dump_date, _as_text(date.fromisoformat)),
     Scalar(Kind.TIME, time, _dump_time, _load_time),
