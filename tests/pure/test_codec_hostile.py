@@ -15,7 +15,7 @@ from ormsgpack import Ext, packb
 from stepwell.codec import Codec, Registry
 from stepwell.codec.kinds import FORMAT, Kind
 from stepwell.codec.nesting import levels, stored_levels
-from stepwell.errors import CorruptRecordError, UnknownTypeError
+from stepwell.errors import CorruptRecordError, NewerFormatError, UnknownTypeError
 
 
 @dataclass
@@ -58,9 +58,11 @@ def test_every_truncation_is_corrupt() -> None:
             CODEC.loads(data[:length])
 
 
-def test_another_format_version_is_corrupt() -> None:
+def test_a_format_that_never_was_is_corrupt_and_one_that_may_come_is_newer() -> None:
     data = CODEC.dumps(SAMPLE)
     with pytest.raises(CorruptRecordError):
+        CODEC.loads(data[:-1] + bytes([FORMAT - 1]))
+    with pytest.raises(NewerFormatError):
         CODEC.loads(data[:-1] + bytes([FORMAT + 1]))
 
 
