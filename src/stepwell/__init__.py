@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         CodecError as CodecError,
         CommitUnknownError as CommitUnknownError,
         CorruptRecordError as CorruptRecordError,
+        DatabaseUnavailableError as DatabaseUnavailableError,
         DuplicateTypeError as DuplicateTypeError,
         EffectBusyError as EffectBusyError,
         EffectCompensatedError as EffectCompensatedError,

@@ -113,6 +113,7 @@ STATUS_OF: Final = {
     "saver_closed": STORAGE,
     "items_closed": STORAGE,
     "unsupported_storage": STORAGE,
+    "database_unavailable": STORAGE,
     "schema_outdated": STORAGE,
     "schema_newer": STORAGE,
     "schema_migration_failed": STORAGE,

@@ -24,7 +24,7 @@
     │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
     │   ├── ThreadExistsError (also a ValueError)
     │   ├── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
-    │                                · UnknownRunError
+    │   ├── UnknownRunError            · DatabaseUnavailableError
     │   ├── EncryptionError            keys, and rows that are not what was written (`errors/encryption.py`)
     │   ├── SchemaOutdatedError        · SchemaNewerError · NewerFormatError (all UnsupportedStorageError)
     │   └── SchemaMigrationError       · CannotRepairError (`errors/storage.py`)
@@ -110,6 +110,7 @@ from stepwell.errors.storage import (
     CannotRepairError as CannotRepairError,
     CommitUnknownError as CommitUnknownError,
     CorruptRecordError as CorruptRecordError,
+    DatabaseUnavailableError as DatabaseUnavailableError,
     LeaseLostError as LeaseLostError,
     NewerFormatError as NewerFormatError,
     NothingToRepairError as NothingToRepairError,

@@ -58,6 +58,12 @@ class UnsupportedStorageError(StoreError, ValueError):
     code = "unsupported_storage"
 
 
+class DatabaseUnavailableError(StoreError):
+    """{where} cannot be reached: {reason}. Nothing was written by this call; try again when the server answers."""
+
+    code = "database_unavailable"
+
+
 class UnknownThreadError(StoreError, KeyError):
     """There is no thread {thread_id}."""
 

@@ -60,7 +60,8 @@ def audit(source: Source) -> Iterator[str]:
         for raw, fault in _faults(source, "raw_keys", KEYS):
             yield f"keys row of thread {_shown(raw[0])}: {fault}"
         for table, thread_id in source.stream("orphans", {}):
-            yield f"{table}: rows of thread {_shown(thread_id)} have no {'run' if table == 'events' else 'thread'} row"
+            owner = "run" if table == b"events" else "thread"
+            yield f"{table.decode()}: rows of thread {_shown(thread_id)} have no {owner} row"
     except CorruptRecordError as error:
         yield f"{source.place} cannot be read on: {error.fields()['reason']}. Restore it from a backup"
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from stepwell.errors import InvalidConfigError
 
+COLUMNS = ("source", "step", "run_id", "lineage")
+"""Keys that ask for a column of the checkpoint, whatever its metadata holds."""
 _ABSENT = object()
 
 
@@ -28,14 +30,14 @@ def filter_text(wanted: Mapping[str, Any] | None) -> str | None:
 def matches(*columns: Any) -> bool:
     """Tell whether a checkpoint has every entry of a filter's text: the text, then source, step, run id, lineage and
     metadata of the checkpoint."""
-    wanted, source, step, run_id, lineage, metadata = columns
+    wanted, *own, metadata = columns
     try:
         given = json.loads(metadata) if metadata else {}
     except (TypeError, ValueError):
         given = None
     if not isinstance(given, dict):
         return True  # damaged: returned, for its digest to be found wrong
-    given |= {"source": source, "step": step, "run_id": run_id, "lineage": lineage}
+    given |= zip(COLUMNS, own, strict=True)
     return all(_equal(given.get(key, _ABSENT), value) for key, value in _parsed(wanted).items())
 
 

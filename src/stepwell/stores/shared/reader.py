@@ -41,7 +41,6 @@ from stepwell.stores.shared.rows import (
     NOT_ITS_DIGEST,
     RECORDS,
     RUNS,
-    SHAPES,
     THREADS,
     Row,
     Table,
@@ -59,10 +58,12 @@ MOST_ITEMS_AT_ONCE = 256
 class RowReader:
     """The contract's `Reader` on any body's snapshot."""
 
-    __slots__ = ("_fetch",)
+    __slots__ = ("_fetch", "_listed", "_stream")
 
     def __init__(self, source: Source) -> None:
         self._fetch = source.fetch
+        self._stream = source.stream
+        self._listed = source.listed
 
     def thread(self, thread_id: str) -> ThreadRow | None:
         """Return the thread's row."""
@@ -76,7 +77,7 @@ class RowReader:
 
     def raw_checkpoint(self, thread_id: str, seq: int) -> RawCheckpointRow | None:
         """Return what stands at a seq, verified or not."""
-        found = self._fetch("raw_checkpoint", CHECKPOINTS, {"thread_id": thread_id.encode(), "seq": seq})
+        found = list(self._stream("raw_checkpoint", {"thread_id": thread_id.encode(), "seq": seq}))
         return raw_row(found[0]) if found else None
 
     def seq_of(self, thread_id: str, namespace: str, checkpoint_id: str) -> int | None:
@@ -137,7 +138,7 @@ class RowReader:
     def checkpoints(self, thread_id: str, seqs: Sequence[int]) -> list[CheckpointRow]:
         """Return the checkpoints at these seqs, in seq order."""
         wanted = sorted(set(seqs))
-        found = self._rows("checkpoints", CHECKPOINTS, thread_id=thread_id, seqs=json.dumps(wanted))
+        found = self._rows("checkpoints", CHECKPOINTS, thread_id=thread_id, seqs=self._listed(wanted))
         if [row.seq for row in found] != wanted:
             missing = sorted(set(wanted) - {row.seq for row in found})
             raise corrupt("checkpoints", thread_id, missing[0], "it is missing")
@@ -155,7 +156,7 @@ class RowReader:
     def records_of(self, thread_id: str, base_seqs: Sequence[int]) -> dict[int, list[RecordRow]]:
         """Return the records of several bases; bases without any are left out."""
         found: dict[int, list[RecordRow]] = {}
-        for row in self._rows("records_of", RECORDS, thread_id=thread_id, base_seqs=json.dumps(list(base_seqs))):
+        for row in self._rows("records_of", RECORDS, thread_id=thread_id, base_seqs=self._listed(list(base_seqs))):
             found.setdefault(row.base_seq, []).append(row)
         return {base_seq: _without_gaps(rows) for base_seq, rows in found.items()}
 
@@ -249,7 +250,7 @@ class RowReader:
         return self._rows(
             "threads",
             THREADS,
-            statuses=None if query.statuses is None else json.dumps(list(query.statuses)),
+            statuses=None if query.statuses is None else self._listed(list(query.statuses)),
             before_at=before_at,
             before_id=before_id,
             filter=filter_text(query.filter),
@@ -266,7 +267,7 @@ class RowReader:
 
     def shape(self, fingerprint: str) -> str | None:
         """Return the shape of the graphs that have this fingerprint."""
-        for (stored,) in self._fetch("shape", SHAPES, {"fingerprint": fingerprint}):
+        for (stored,) in self._stream("shape", {"fingerprint": fingerprint}):
             if not is_shape_of(stored, fingerprint):
                 record = f"shapes row {fingerprint!r}"
                 raise CorruptRecordError(record=record, reason=NOT_ITS_DIGEST, table="shapes", thread_id="", seq=None)
@@ -287,7 +288,7 @@ class RowReader:
         places = sorted(place for (place,) in found)
         start, many = 0, ITEMS_AT_ONCE
         while start < len(places):
-            ordinals = json.dumps(places[start : start + many])
+            ordinals = self._listed(places[start : start + many])
             yield from self._rows("items", ITEMS, ordinals=ordinals)
             start, many = start + many, min(2 * many, MOST_ITEMS_AT_ONCE)
 

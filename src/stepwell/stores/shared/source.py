@@ -1,11 +1,12 @@
 """What a reader stands on: one snapshot of a database, asked by the names of its queries.
 
-Queries of one name return the same columns in every body; bindings are texts, integers, bytes and None, lists are JSON.
+Queries of one name return the same columns in every body; bindings are texts, integers and None, and
+lists as the body binds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from stepwell.stores.shared.rows import Table
@@ -20,10 +21,16 @@ class Source(Protocol):
     place: str
     """What a fault of all of it is told of, as in "the database file"."""
 
+    @property
+    def listed(self) -> Callable[[Sequence[Any]], Any]:
+        """What makes of a list of integers or texts what is bound for it."""
+        ...
+
     def fetch(self, name: str, table: Table[Any], where: Bindings) -> list[Any]:
         """Return all that a query finds. `table` is whose rows these are, for the error."""
         ...
 
     def stream(self, name: str, where: Bindings) -> Iterator[Any]:
-        """Yield what a query finds, without holding all of it. Others may be asked meanwhile."""
+        """Yield what a query finds, without holding all of it. Others may be asked meanwhile. All text comes as bytes,
+        so that what is no text is found too; a thread id may be given as bytes."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,11 +18,12 @@ from stepwell.stores.sqlite.sql import query
 class SqliteSource:
     """What a reader stands on, on a connection whose transaction is the snapshot."""
 
-    __slots__ = ("_connection", "_execute", "place")
+    __slots__ = ("_connection", "_execute", "listed", "place")
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._execute = connection.cursor().execute
+        self.listed = json.dumps
         self.place = "the database file"
 
     def fetch(self, name: str, table: Table[Any], where: Bindings) -> list[Any]:
