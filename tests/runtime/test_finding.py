@@ -13,7 +13,6 @@ import pytest
 from stepwell import (
     Command,
     CompiledGraph,
-    CorruptRecordError,
     InMemorySaver,
     Interrupt,
     InvalidConfigError,
@@ -434,8 +433,12 @@ def test_a_damaged_thread_does_not_hide_the_others_and_can_be_deleted(tmp_path: 
         assert found["bad"].status == "finished"
         assert "does not verify" in (found["bad"].damage or "")
         connection.execute("update threads set digest = x'00' where thread_id = 'bad'")
-        with pytest.raises(CorruptRecordError, match="threads row of thread 'bad'"):
-            list(saver.threads())
+        found = {summary.thread_id: summary for summary in saver.threads()}
+        assert (found["good"].status, found["good"].damage) == ("finished", None)
+        assert found["bad"].status == "damaged"
+        assert (found["bad"].damage or "").startswith("The record threads row of thread 'bad' does not verify")
+        assert ids(saver.threads(status="damaged")) == ["bad"]
+        assert ids(saver.threads(status="finished")) == ["good"]
         saver.delete_thread("bad")
         assert ids(saver.threads()) == ["good"]
         assert list(saver.store.verify()) == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from stepwell.codec import Codec
-from stepwell.errors import CodecError, MigrationError
+from stepwell.errors import CodecError, CorruptRecordError, MigrationError
 from stepwell.plan.compatibility import Needs, differences, problems
 from stepwell.plan.fingerprint import read_shape
 from stepwell.plan.tables import Plan
@@ -29,6 +29,13 @@ class Verdict(NamedTuple):
 
 def judge(reader: Reader, codec: Codec, plan: Plan, thread: ThreadRow) -> Verdict:
     """Return the verdict on one thread of this graph. A finished one is judged for a new input."""
+    try:
+        return _judged(reader, codec, plan, thread)
+    except CorruptRecordError as error:
+        return Verdict(thread, None, (str(error),))
+
+
+def _judged(reader: Reader, codec: Codec, plan: Plan, thread: ThreadRow) -> Verdict:
     row = reader.newest(thread.thread_id, "")
     if row is None:
         return Verdict(thread, None, ())

@@ -15,7 +15,7 @@ from stepwell.errors import CorruptRecordError, UnknownCheckpointError, UnknownT
 from stepwell.runtime.config import RunConfig
 from stepwell.runtime.reading.snapshot import config_at
 from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
-from stepwell.store import RawCheckpointRow, Reader, Store
+from stepwell.store import RawRow, Reader, Store
 from stepwell.superstep import body as layout
 
 
@@ -77,10 +77,8 @@ def read_raw(store: Store, codecs: Mapping[str, Codec], other: Codec, address: R
         return _shown(reader, thread_id, namespace, seq, raw, LenientCodec(codec))
 
 
-def _shown(
-    reader: Reader, thread_id: str, namespace: str, seq: int, raw: RawCheckpointRow, codec: LenientCodec
-) -> RawCheckpoint:
-    columns, fault = raw
+def _shown(reader: Reader, thread_id: str, namespace: str, seq: int, raw: RawRow, codec: LenientCodec) -> RawCheckpoint:
+    columns, fault, _ = raw
     parent = columns["parent_seq"]
     opened, problem = _opened(raw)
     return RawCheckpoint(
@@ -102,7 +100,7 @@ def _parent_config(reader: Reader, thread_id: str, namespace: str, parent: Any) 
         return None
 
 
-def _opened(raw: RawCheckpointRow | None) -> tuple[layout.Opened | None, str | None]:
+def _opened(raw: RawRow | None) -> tuple[layout.Opened | None, str | None]:
     """Return the body's parts, or why there are none."""
     if raw is None:
         return None, "the row is missing"

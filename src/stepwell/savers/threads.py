@@ -13,11 +13,11 @@ from stepwell.runtime.loading import row_name
 from stepwell.runtime.reading.paging import Paged
 from stepwell.runtime.stream.payloads import as_waiting
 from stepwell.savers.runs import CRASHED
-from stepwell.store import CheckpointRow, Reader, Store, ThreadRow, ThreadsQuery
+from stepwell.store import DAMAGED, CheckpointRow, Reader, Store, ThreadRow, ThreadsQuery
 from stepwell.superstep import lifecycle
 from stepwell.superstep.waiting import awaited_in
 
-ThreadStatus = Literal["running", "crashed", "paused", "waiting", "failed", "cancelled", "finished"]
+ThreadStatus = Literal["running", "crashed", "paused", "waiting", "failed", "cancelled", "finished", "damaged"]
 Statuses = str | Sequence[str] | None
 
 
@@ -29,7 +29,7 @@ class ThreadSummary:
     graph_id: str
     status: ThreadStatus
     """`running` only while a live process holds the lease; `crashed` where that process is gone or its lease has run
-    out, and `invoke(None, config)` goes on."""
+    out, and `invoke(None, config)` goes on; `damaged` where the thread's own row does not verify."""
     updated_at: datetime
     """When something was last written, by the clock of who wrote it."""
     run_id: str | None
@@ -45,7 +45,7 @@ class ThreadSummary:
     waiting: tuple[Waiting, ...] = ()
     """What it waits for, where its status is `waiting`."""
     damage: str | None = None
-    """Why its newest checkpoint or its runs cannot be read, where they cannot: `verify` says more."""
+    """Why its row, its newest checkpoint or its runs cannot be read, where they cannot: `verify` says more."""
 
     @property
     def config(self) -> dict[str, dict[str, str]]:
@@ -74,7 +74,7 @@ class _List:
     ) -> None:
         self._store, self._statuses, self._filter, self._at = store, statuses, filter, at
         self._stored = None
-        if statuses is not None:
+        if statuses is not None and DAMAGED not in statuses:  # such a row says anything
             self._stored = sorted({lifecycle.RUNNING if each == CRASHED else each for each in statuses})
 
     def turn(self, size: int) -> tuple[Sequence[ThreadSummary], str | None]:
@@ -142,7 +142,7 @@ def _summary(reader: Reader, row: ThreadRow, status: str) -> ThreadSummary:
         thread_id=row.thread_id,
         graph_id=row.graph_id,
         status=status,  # type: ignore[arg-type]  # the lifecycle's words
-        updated_at=datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=row.updated_at),
+        updated_at=_moment(row.updated_at),
         run_id=row.run_id or None,
         checkpoint_id=None if newest is None else newest.checkpoint_id,
         step=None if newest is None else newest.step,
@@ -151,6 +151,14 @@ def _summary(reader: Reader, row: ThreadRow, status: str) -> ThreadSummary:
         waiting=waiting,
         damage=damage,
     )
+
+
+def _moment(microseconds: int) -> datetime:
+    began = datetime(1970, 1, 1, tzinfo=UTC)
+    try:
+        return began + timedelta(microseconds=microseconds)
+    except OverflowError:  # of a row that is damaged
+        return began
 
 
 def _waiting(reader: Reader, newest: CheckpointRow) -> tuple[Waiting, ...]:

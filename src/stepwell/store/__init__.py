@@ -23,10 +23,12 @@ by the store, which alone knows the lease columns and the ends of the logs.
 """
 
 from stepwell.store.contract import Reader, Store
+from stepwell.store.faults import Fault, RawRow
 from stepwell.store.items import ItemRow, ItemWrites, is_there, written
 from stepwell.store.keys import WHOLE_DATABASE, KeyRow, KeyWrites, seal_key
 from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
 from stepwell.store.rows import (
+    DAMAGED,
     DELETED,
     NO_DIGEST,
     CheckpointRow,
@@ -36,7 +38,6 @@ from stepwell.store.rows import (
     EventRow,
     LineageRow,
     MessageRow,
-    RawCheckpointRow,
     RecordRow,
     RunRow,
     ShapeRow,
@@ -65,6 +66,7 @@ __all__ = [
     "EffectsQuery",
     "EventDraft",
     "EventRow",
+    "Fault",
     "HistoryQuery",
     "JournalQuery",
     "ItemRow",
@@ -76,7 +78,8 @@ __all__ = [
     "MessageRow",
     "NO_DIGEST",
     "PLAIN",
-    "RawCheckpointRow",
+    "RawRow",
+    "DAMAGED",
     "Reader",
     "RecordRow",
     "Rows",

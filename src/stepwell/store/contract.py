@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from stepwell.store.faults import Fault, RawRow
 from stepwell.store.items import ItemReader, ItemWrites
 from stepwell.store.keys import KeyRow, KeyWrites
 from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
@@ -19,7 +20,6 @@ from stepwell.store.rows import (
     EventRow,
     LineageRow,
     MessageRow,
-    RawCheckpointRow,
     RecordRow,
     RunRow,
     ThreadRow,
@@ -35,7 +35,7 @@ class Reader(ItemReader, Protocol):
 
     def checkpoint(self, thread_id: str, namespace: str, checkpoint_id: str) -> CheckpointRow | None: ...
 
-    def raw_checkpoint(self, thread_id: str, seq: int) -> RawCheckpointRow | None:
+    def raw_checkpoint(self, thread_id: str, seq: int) -> RawRow | None:
         """Return what stands at a seq, verified or not: the one read that a damaged row does not refuse."""
         ...
 
@@ -109,7 +109,7 @@ class Reader(ItemReader, Protocol):
         ...
 
     def effects(self, query: EffectsQuery) -> list[EffectRow]:
-        """Return the effects a query selects."""
+        """Return the effects a query selects. In a list over all threads, one that does not verify is `DAMAGED`."""
         ...
 
     def history(self, query: HistoryQuery) -> list[CheckpointRow]: ...
@@ -126,7 +126,7 @@ class Reader(ItemReader, Protocol):
         ...
 
     def threads(self, query: ThreadsQuery) -> list[ThreadRow]:
-        """Return the threads a query selects."""
+        """Return the threads a query selects. One whose row does not verify is listed as `DAMAGED`."""
         ...
 
     def inbox(self, thread_id: str, kind: str | None = None) -> list[MessageRow]:
@@ -135,6 +135,14 @@ class Reader(ItemReader, Protocol):
 
     def message(self, thread_id: str, message_id: str) -> MessageRow | None:
         """Return a message, consumed or not."""
+        ...
+
+    def faults(self, thread_id: str) -> list[Fault]:
+        """Check every row of a thread and of its inbox, also where its own row is missing; none where it is sound."""
+        ...
+
+    def raw_rows(self, thread_id: str, table: str) -> list[RawRow]:
+        """Return all of a thread's rows in a table as they stand, verified or not."""
         ...
 
     def shape(self, fingerprint: str) -> str | None:
@@ -228,8 +236,8 @@ class Store(Protocol):
         """Open one consistent snapshot for reads."""
         ...
 
-    def verify(self) -> Iterator[str]:
-        """Check every row of every thread; yield one sentence per fault found."""
+    def verify(self) -> Iterator[Fault]:
+        """Check every row of every thread; yield every fault found."""
         ...
 
     def close(self) -> None:

@@ -37,15 +37,6 @@ class CheckpointRow(NamedTuple):
     digest: bytes
 
 
-class RawCheckpointRow(NamedTuple):
-    """A checkpoint row as it stands, to be looked at and never to be gone on with."""
-
-    columns: dict[str, Any]
-    """By the names of `CheckpointRow`; None where a value is not of its column's type."""
-    fault: str | None
-    """Why it does not verify."""
-
-
 class RecordRow(NamedTuple):
     """Something that happened on a base checkpoint before the next one: see `kind`."""
 
@@ -210,6 +201,11 @@ class ThreadRow(NamedTuple):
 DELETED = "deleted"
 """The status of a thread row that is only a tombstone: it keeps the epoch, so that no late writer brings the thread
 back. Readers do not see it; a claim of a thread that was not there takes it."""
+
+
+DAMAGED = "damaged"
+"""The status of a row, in a list over all threads, that does not verify: only what places it in the list is filled in,
+as far as it can be read. It hides no other; whoever reads the thread, or the effect, is told what is wrong with it."""
 
 
 class LineageRow(NamedTuple):

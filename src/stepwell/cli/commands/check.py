@@ -12,7 +12,7 @@ from stepwell.cli.exit_status import FAILED, OK
 from stepwell.cli.screen import one_line, say, write, write_json
 from stepwell.cli.settings import Settings, global_options
 from stepwell.cli.target import load_graph
-from stepwell.store import ThreadsQuery
+from stepwell.store import DAMAGED, ThreadsQuery
 from stepwell.superstep import lifecycle
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def _judged(graph: CompiledGraph, everything: bool) -> tuple[list[Verdict], Coun
 
     with store_of(graph).reading() as reader:
         threads = reader.threads(ThreadsQuery())
-        own = [thread for thread in threads if thread.graph_id == graph.plan.graph_id]
+        own = [thread for thread in threads if thread.graph_id == graph.plan.graph_id or thread.status == DAMAGED]
         live = [thread for thread in own if everything or thread.status != lifecycle.FINISHED]
         verdicts = [judge(reader, graph.codec, graph.plan, thread) for thread in live]
-    return verdicts, Counter(thread.graph_id for thread in threads if thread.graph_id != graph.plan.graph_id)
+    return verdicts, Counter(thread.graph_id for thread in threads if thread not in own)
 
 
 def _write(verdict: Verdict) -> None:

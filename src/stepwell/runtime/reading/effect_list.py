@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from stepwell.errors import CorruptRecordError
 from stepwell.runtime.effects.resolving import is_running
-from stepwell.store import EffectRow, EffectsQuery, Store
+from stepwell.store import DAMAGED, EffectRow, EffectsQuery, Reader, Store
 from stepwell.superstep.effects import rules
 
 PAGE = 256
@@ -17,7 +18,8 @@ Cursor = tuple[str, int, str]
 
 
 class EffectStanding(NamedTuple):
-    """An effect, and how it stands: done | failed | compensated | running | in doubt."""
+    """An effect, and how it stands: done | failed | compensated | running | in doubt; damaged where its row does not
+    verify."""
 
     row: EffectRow
     status: str
@@ -34,7 +36,7 @@ def list_effects(
     while True:
         wanted = PAGE if limit is None else min(PAGE, limit - len(found))
         page, more = _page(store, EffectsQuery(thread_id, in_doubt, after, wanted + 1), wanted)
-        found += [effect for effect in page if not in_doubt or effect.status == IN_DOUBT]
+        found += [effect for effect in page if not in_doubt or effect.status in (IN_DOUBT, DAMAGED)]
         if more is None or len(found) == limit:
             return found, more
         after = more
@@ -44,9 +46,16 @@ def _page(store: Store, query: EffectsQuery, size: int) -> tuple[list[EffectStan
     with store.reading() as reader:
         rows = reader.effects(query)
         shown = rows[:size]
-        page = [EffectStanding(row, _status(row, is_running(store, reader, row))) for row in shown]
+        page = [EffectStanding(row, _status(row, _is_running(store, reader, row))) for row in shown]
     last = shown[-1] if shown else None
     return page, None if last is None or len(rows) <= size else (last.thread_id, last.seq, last.key)
+
+
+def _is_running(store: Store, reader: Reader, row: EffectRow) -> bool:
+    try:
+        return is_running(store, reader, row)
+    except CorruptRecordError:  # nobody runs a thread whose row does not verify
+        return False
 
 
 def _status(row: EffectRow, running: bool) -> str:

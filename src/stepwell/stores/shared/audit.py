@@ -17,6 +17,7 @@ from stepwell.store import (
     CheckpointRow,
     EffectRow,
     EventRow,
+    Fault,
     LineageRow,
     RecordRow,
     RunRow,
@@ -45,32 +46,45 @@ from stepwell.superstep.effects.keys import GLOBAL, user_key
 from stepwell.superstep.effects.layout import decode_intent
 
 
-def audit(source: Source) -> Iterator[str]:
-    """Yield one sentence per fault found."""
+def audit(source: Source) -> Iterator[Fault]:
+    """Yield every fault found."""
     try:
         yield from _database(source)
-        for raw in source.stream("raw_threads", {}):
+        for raw in source.stream("raw_threads", {"thread_id": None}):
             yield from _Thread(source, raw).faults()
         for fingerprint, shape in source.stream("raw_shapes", {}):
             if not is_shape_of(shape, fingerprint.decode("utf-8", "backslashreplace")):
-                yield f"shapes row {_shown(fingerprint)}: {NOT_ITS_DIGEST}"
-        yield from _messages(source)
+                told = f"shapes row {_shown(fingerprint)}: {NOT_ITS_DIGEST}"
+                yield Fault.of(told, "shapes", "", _shown(fingerprint), NOT_ITS_DIGEST, is_row=True)
+        yield from _messages(source, None)
         for raw, fault in _faults(source, "raw_items", ITEMS):
-            yield f"items row of namespace {_shown(raw[1])} at {_shown(raw[2])}: {fault}"
+            place = f"{_shown(raw[1])} at {_shown(raw[2])}"
+            yield Fault.of(f"items row of namespace {place}: {fault}", "items", "", place, fault, is_row=True)
         for raw, fault in _faults(source, "raw_keys", KEYS):
-            yield f"keys row of thread {_shown(raw[0])}: {fault}"
+            told = f"keys row of thread {_shown(raw[0])}: {fault}"
+            yield Fault.of(told, "keys", _named(raw[0]), "", fault, is_row=True)
         for table, thread_id in source.stream("orphans", {}):
             owner = "run" if table == b"events" else "thread"
-            yield f"{table.decode()}: rows of thread {_shown(thread_id)} have no {owner} row"
+            reason = f"rows of thread {_shown(thread_id)} have no {owner} row"
+            yield Fault.of(f"{table.decode()}: {reason}", table.decode(), _named(thread_id), "", reason)
     except CorruptRecordError as error:
-        yield f"{source.place} cannot be read on: {error.fields()['reason']}. Restore it from a backup"
+        reason = f"cannot be read on: {error.fields()['reason']}. Restore it from a backup"
+        yield Fault.of(f"{source.place} {reason}", "", "", "", reason)
 
 
-def _database(source: Source) -> Iterator[str]:
+def audit_thread(source: Source, thread_id: str) -> Iterator[Fault]:
+    """Yield every fault of one thread and of its inbox, also where its own row is missing."""
+    named = thread_id.encode()
+    found = list(source.stream("raw_threads", {"thread_id": named}))
+    yield from _Thread(source, found[0] if found else (named,)).faults()
+    yield from _messages(source, named)
+
+
+def _database(source: Source) -> Iterator[Fault]:
     for (text,) in source.stream("integrity", {}):
         for line in text.decode("utf-8", "backslashreplace").splitlines():
             if line != "ok" and not line.startswith("*** in database"):
-                yield f"{source.place}: {line}"
+                yield Fault.of(f"{source.place}: {line}", "", "", "", line)
 
 
 def _faults(source: Source, name: str, table: Table[Any]) -> Iterator[tuple[Any, str]]:
@@ -80,27 +94,31 @@ def _faults(source: Source, name: str, table: Table[Any]) -> Iterator[tuple[Any,
             yield raw, fault
 
 
-def _messages(source: Source) -> Iterator[str]:
-    """Check the inboxes apart from threads: a message may come before its thread begins."""
+def _messages(source: Source, thread_id: bytes | None) -> Iterator[Fault]:
+    """Check the inboxes, or one of them, apart from threads: a message may come before its thread begins."""
     last: tuple[object, int] = (None, 0)
-    for raw in source.stream("raw_inbox", {"thread_id": None}):
-        where = f"inbox row of thread {_shown(raw[0])} at {_shown(raw[1])}"
+    for raw in source.stream("raw_inbox", {"thread_id": thread_id}):
         try:
             columns = INBOX.decoded(raw)
         except ValueError as error:
-            yield f"{where}: {error}"
+            yield _of_message(raw, str(error), is_row=True)
             continue
         row = INBOX.make(columns)
         if not INBOX.matches(columns):
-            yield f"{where}: {NOT_ITS_DIGEST}"
+            yield _of_message(raw, NOT_ITS_DIGEST, is_row=True)
         before, last = last, (row.thread_id, row.ordinal)
         missing = row.ordinal - 1
         if before != (row.thread_id, missing) and missing:
-            yield f"{where}: message {missing} of the thread is missing before it"
+            yield _of_message(raw, f"message {missing} of the thread is missing before it")
         if row.consumed_seq:
             at = {"thread_id": row.thread_id, "seq": row.consumed_seq}
             if not source.fetch("record_at", RECORDS, at):
-                yield f"{where}: the record {row.consumed_seq} that consumed it is missing"
+                yield _of_message(raw, f"the record {row.consumed_seq} that consumed it is missing")
+
+
+def _of_message(raw: Any, reason: str, *, is_row: bool = False) -> Fault:
+    told = f"inbox row of thread {_shown(raw[0])} at {_shown(raw[1])}: {reason}"
+    return Fault.of(told, "inbox", _named(raw[0]), _named(raw[1]), reason, is_row=is_row)
 
 
 class _Thread:
@@ -117,10 +135,14 @@ class _Thread:
         self._intended: dict[str, int] = {}
         """Key → the first record of its intent, as long as its row has not been seen."""
         self._encrypted = False
-        self._faults: list[str] = []
+        self._faults: list[Fault] = []
 
-    def faults(self) -> list[str]:
-        thread = self._row(THREADS, self._raw)
+    def faults(self) -> list[Fault]:
+        if len(self._raw) == 1:  # only what it is called is known
+            thread = None
+            self._missing_row()
+        else:
+            thread = self._row(THREADS, self._raw)
         for run in self._rows(RUNS, "raw_runs"):
             self._runs[run.run_id] = run
         for checkpoint in self._rows(CHECKPOINTS, "raw_checkpoints"):
@@ -157,10 +179,10 @@ class _Thread:
         try:
             columns = table.decoded(raw)
         except ValueError as error:
-            self._fault(table.name, place, str(error))
+            self._fault(table.name, place, str(error), is_row=True)
             return None
         if not table.matches(columns):
-            self._fault(table.name, place, NOT_ITS_DIGEST)
+            self._fault(table.name, place, NOT_ITS_DIGEST, is_row=True)
         return table.make(columns)
 
     def _checkpoint(self, row: CheckpointRow, thread: ThreadRow | None) -> None:
@@ -251,9 +273,22 @@ class _Thread:
         if row.run_id and row.run_id not in self._runs:
             self._fault("threads", "", f"its run {row.run_id!r} is missing")
 
-    def _fault(self, table: str, at: object, reason: str) -> None:
+    def _missing_row(self) -> None:
+        for table, thread_id in self._source.stream("orphans", {}):
+            if table != b"events" and thread_id == self._raw[0]:
+                self._fault("threads", "", "it is missing, and the thread has other rows")
+                return
+
+    def _fault(self, table: str, at: object, reason: str, *, is_row: bool = False) -> None:
         where = "" if at == "" else f" at {_shown(at)}"
-        self._faults.append(f"{table} row of thread {_shown(self._raw[0])}{where}: {reason}")
+        told = f"{table} row of thread {_shown(self._raw[0])}{where}: {reason}"
+        self._faults.append(Fault.of(told, table, _named(self._raw[0]), _named(at), reason, is_row=is_row))
+
+
+def _named(value: object) -> str:
+    return (
+        value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else "?" if value is None else str(value)
+    )
 
 
 def _shown(value: object) -> str:

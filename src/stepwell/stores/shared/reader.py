@@ -12,26 +12,32 @@ from typing import Any
 
 from stepwell.errors import CorruptRecordError
 from stepwell.store import (
+    DAMAGED,
     DELETED,
     CheckpointRow,
     EffectRow,
     EffectsQuery,
     EventRow,
+    Fault,
     HistoryQuery,
     ItemRow,
     JournalQuery,
     KeyRow,
     LineageRow,
     MessageRow,
-    RawCheckpointRow,
+    RawRow,
     RecordRow,
     RunRow,
     ThreadRow,
     ThreadsQuery,
 )
+from stepwell.stores.shared.audit import audit_thread
 from stepwell.stores.shared.filters import filter_text
 from stepwell.stores.shared.rows import (
+    BY_NAME,
     CHECKPOINTS,
+    DAMAGED_EFFECT,
+    DAMAGED_THREAD,
     EFFECTS,
     EVENTS,
     INBOX,
@@ -46,6 +52,7 @@ from stepwell.stores.shared.rows import (
     Table,
     corrupt,
     is_shape_of,
+    listed,
     raw_row,
 )
 from stepwell.stores.shared.source import Source
@@ -58,9 +65,10 @@ MOST_ITEMS_AT_ONCE = 256
 class RowReader:
     """The contract's `Reader` on any body's snapshot."""
 
-    __slots__ = ("_fetch", "_listed", "_stream")
+    __slots__ = ("_fetch", "_listed", "_source", "_stream")
 
     def __init__(self, source: Source) -> None:
+        self._source = source
         self._fetch = source.fetch
         self._stream = source.stream
         self._listed = source.listed
@@ -75,10 +83,10 @@ class RowReader:
         where = {"thread_id": thread_id, "namespace": namespace, "checkpoint_id": checkpoint_id}
         return _first(self._rows("checkpoint", CHECKPOINTS, **where))
 
-    def raw_checkpoint(self, thread_id: str, seq: int) -> RawCheckpointRow | None:
+    def raw_checkpoint(self, thread_id: str, seq: int) -> RawRow | None:
         """Return what stands at a seq, verified or not."""
         found = list(self._stream("raw_checkpoint", {"thread_id": thread_id.encode(), "seq": seq}))
-        return raw_row(found[0]) if found else None
+        return raw_row(CHECKPOINTS, found[0]) if found else None
 
     def seq_of(self, thread_id: str, namespace: str, checkpoint_id: str) -> int | None:
         """Return the seq of a checkpoint, without reading it."""
@@ -206,9 +214,14 @@ class RowReader:
         thread, seq, key = query.after or ("", -1, "")
         where: dict[str, Any] = {"after_seq": seq, "after_key": key, "max_rows": _bound(query.limit)}
         if query.in_doubt:
-            return self._rows("effects_in_doubt", EFFECTS, thread_id=query.thread_id, after_thread=thread, **where)
+            where |= {"thread_id": query.thread_id, "after_thread": thread}
+            found = listed(EFFECTS, self._fetch("effects_in_doubt", EFFECTS, where), DAMAGED_EFFECT)
+            damaged = next((row for row in found if row.status == DAMAGED), None)
+            if query.thread_id is not None and damaged is not None:
+                raise EFFECTS.corrupt(damaged, NOT_ITS_DIGEST)
+            return found
         if query.thread_id is None:
-            return self._rows("effects", EFFECTS, after_thread=thread, **where)
+            return listed(EFFECTS, self._fetch("effects", EFFECTS, where | {"after_thread": thread}), DAMAGED_EFFECT)
         return self._rows("effects_of_thread", EFFECTS, thread_id=query.thread_id, **where)
 
     def history(self, query: HistoryQuery) -> list[CheckpointRow]:
@@ -247,15 +260,23 @@ class RowReader:
     def threads(self, query: ThreadsQuery) -> list[ThreadRow]:
         """Return threads, last changed first."""
         before_at, before_id = query.before or (None, None)
-        return self._rows(
-            "threads",
-            THREADS,
-            statuses=None if query.statuses is None else self._listed(list(query.statuses)),
-            before_at=before_at,
-            before_id=before_id,
-            filter=filter_text(query.filter),
-            max_rows=_bound(query.limit),
-        )
+        where = {
+            "statuses": None if query.statuses is None else self._listed(list(query.statuses)),
+            "before_at": before_at,
+            "before_id": before_id,
+            "filter": filter_text(query.filter),
+            "max_rows": _bound(query.limit),
+        }
+        return listed(THREADS, self._fetch("threads", THREADS, where), DAMAGED_THREAD)
+
+    def faults(self, thread_id: str) -> list[Fault]:
+        """Check every row of a thread and of its inbox."""
+        return list(audit_thread(self._source, thread_id))
+
+    def raw_rows(self, thread_id: str, table: str) -> list[RawRow]:
+        """Return all of a thread's rows in a table as they stand."""
+        known = BY_NAME[table]
+        return [raw_row(known, raw) for raw in self._stream(f"raw_{table}", {"thread_id": thread_id.encode()})]
 
     def inbox(self, thread_id: str, kind: str | None = None) -> list[MessageRow]:
         """Return the messages that wait, in the order in which they came."""

@@ -13,6 +13,8 @@ from typing import Any, Generic, TypeVar, get_type_hints
 from stepwell.errors import CorruptRecordError
 from stepwell.ids import fingerprint_of
 from stepwell.store import (
+    DAMAGED,
+    NO_DIGEST,
     CheckpointRow,
     EffectRow,
     EventRow,
@@ -20,7 +22,7 @@ from stepwell.store import (
     KeyRow,
     LineageRow,
     MessageRow,
-    RawCheckpointRow,
+    RawRow,
     RecordRow,
     RunRow,
     ShapeRow,
@@ -103,6 +105,31 @@ class Table(Generic[Row]):
             return str(error)
 
 
+def listed(table: Table[Row], found: Sequence[Sequence[Any]], damaged: Row) -> list[Row]:
+    """Return the rows that a raw query found, for a list in which none hides another: in place of one that does not
+    verify, `damaged` with what places it."""
+    rows: list[Row] = []
+    for raw in found:
+        if table.fault(raw) is None:
+            rows.append(table.make(table.decoded(raw)))
+        else:
+            rows.append(_placed(raw, damaged))
+    return rows
+
+
+def _placed(raw: Sequence[Any], damaged: Any) -> Any:
+    given = dict(zip(damaged._fields, raw, strict=False))
+    places = {name: given[name] for name in PLACES if given.get(name) is not None}
+    texts = {name: value.decode("utf-8", "backslashreplace") for name, value in places.items() if type(value) is bytes}
+    return damaged._replace(**{**places, **texts})
+
+
+PLACES = ("thread_id", "updated_at", "key", "seq")
+"""The columns by which lists over all threads go on."""
+DAMAGED_THREAD = ThreadRow("", "", DAMAGED, 0, "", "", 0.0, 0, NO_DIGEST, 0, 0)
+DAMAGED_EFFECT = EffectRow("", "", "", 0, "", "", 0, "", "", DAMAGED, 0, "", "", 0, 0, 0, 0, b"", NO_DIGEST)
+
+
 class _ItemTable(Table[ItemRow]):
     """Items belong to no thread: namespace and key name them."""
 
@@ -114,14 +141,26 @@ class _ItemTable(Table[ItemRow]):
         return CorruptRecordError(record=record, reason=reason, table=self.name, thread_id="", seq=None)
 
 
-def raw_row(raw: Sequence[Any]) -> RawCheckpointRow:
-    """Return a checkpoint as a raw query found it, with what is wrong with it."""
-    fault = CHECKPOINTS.fault(raw)
+def raw_row(table: Table[Any], raw: Sequence[Any]) -> RawRow:
+    """Return a row as a raw query found it, with what is wrong with it."""
     columns = [
-        column.decode("utf-8", "backslashreplace") if index in CHECKPOINTS.text and column is not None else column
+        column.decode("utf-8", "backslashreplace") if index in table.text and column is not None else column
         for index, column in enumerate(raw)
     ]
-    return RawCheckpointRow(dict(zip(CheckpointRow._fields, columns, strict=True)), fault)
+    return RawRow(dict(zip(_COLUMNS[table.name], columns, strict=True)), table.fault(raw), tuple(raw))
+
+
+_COLUMNS = {
+    "threads": (*ThreadRow._fields, "digest"),
+    "runs": (*RunRow._fields, "epoch", "digest"),
+    "checkpoints": CheckpointRow._fields,
+    "lineages": (*LineageRow._fields, "digest"),
+    "records": RecordRow._fields,
+    "events": EventRow._fields,
+    "inbox": MessageRow._fields,
+    "effects": EffectRow._fields,
+}
+"""The columns that raw queries return, in their order."""
 
 
 def corrupt(table: str, thread_id: object, at: object, reason: str) -> CorruptRecordError:
@@ -173,3 +212,8 @@ ITEMS = _ItemTable("items", "item", 1, 0, ItemRow._make, *_kinds(ItemRow))
 KEYS = Table("keys", "key", 0, None, KeyRow._make, *_kinds(KeyRow))
 SHAPES = Table("shapes", "shape", 0, None, ShapeRow._make, *_kinds(ShapeRow))
 """Its rows have no digest column: `is_shape_of` verifies them."""
+
+BY_NAME: dict[str, Table[Any]] = {
+    table.name: table for table in (THREADS, RUNS, CHECKPOINTS, LINEAGES, RECORDS, EVENTS, INBOX, EFFECTS)
+}
+"""The tables whose rows are a thread's."""

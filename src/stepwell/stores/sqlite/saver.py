@@ -20,6 +20,7 @@ from stepwell.store import (
     Commit,
     Counts,
     Deletion,
+    Fault,
     ItemWrites,
     KeyWrites,
     Message,
@@ -136,8 +137,8 @@ class SqliteStore:
         self._writer.check_open()
         return self._snapshots.reading()
 
-    def verify(self) -> Iterator[str]:
-        """Check every row; yield one sentence per fault."""
+    def verify(self) -> Iterator[Fault]:
+        """Check every row; yield every fault."""
         self._writer.check_open()
         return self._snapshots.audit()
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import apsw
 
+from stepwell.store import Fault
 from stepwell.stores.shared.audit import audit
 from stepwell.stores.shared.reader import RowReader
 from stepwell.stores.shared.writer import Writer
@@ -38,7 +39,7 @@ class FileSnapshots:
         with self._connection() as connection:
             yield RowReader(SqliteSource(connection))
 
-    def audit(self) -> Iterator[str]:
+    def audit(self) -> Iterator[Fault]:
         """Check every row, in one snapshot."""
         with self._connection() as connection:
             yield from audit(SqliteSource(connection))
@@ -98,7 +99,7 @@ class MemorySnapshots:
         with self._writer.lock:
             yield RowReader(SqliteSource(self._connection()))
 
-    def audit(self) -> Iterator[str]:
+    def audit(self) -> Iterator[Fault]:
         """Check every row. All of them before the first fault is yielded: the lock is not held between."""
         with self._writer.lock:
             faults = list(audit(SqliteSource(self._connection())))
