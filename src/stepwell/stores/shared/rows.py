@@ -92,7 +92,7 @@ class Table(Generic[Row]):
             raise ValueError(NOT_ITS_TYPE)
         try:
             for index in self.text:
-                columns[index] = columns[index].decode()
+                columns[index] = _text(columns[index])
         except UnicodeDecodeError:
             raise ValueError(NOT_TEXT) from None
         return columns
@@ -130,6 +130,11 @@ DAMAGED_THREAD = ThreadRow("", "", DAMAGED, 0, "", "", 0.0, 0, NO_DIGEST, 0, 0)
 DAMAGED_EFFECT = EffectRow("", "", "", 0, "", "", 0, "", "", DAMAGED, 0, "", "", 0, 0, 0, 0, b"", NO_DIGEST)
 
 
+def _text(value: str | bytes) -> str:
+    """Return a text as a raw query gives it: as bytes, where the database may hold what is none."""
+    return value if isinstance(value, str) else value.decode()
+
+
 class _ItemTable(Table[ItemRow]):
     """Items belong to no thread: namespace and key name them."""
 
@@ -144,7 +149,7 @@ class _ItemTable(Table[ItemRow]):
 def raw_row(table: Table[Any], raw: Sequence[Any]) -> RawRow:
     """Return a row as a raw query found it, with what is wrong with it."""
     columns = [
-        column.decode("utf-8", "backslashreplace") if index in table.text and column is not None else column
+        column.decode("utf-8", "backslashreplace") if index in table.text and type(column) is bytes else column
         for index, column in enumerate(raw)
     ]
     return RawRow(dict(zip(_COLUMNS[table.name], columns, strict=True)), table.fault(raw), tuple(raw))

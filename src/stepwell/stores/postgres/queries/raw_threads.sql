@@ -1,5 +1,6 @@
--- Every row of threads of all threads, to check it. Locks nothing.
+-- The row of one thread, or (null) the rows of all, to check them. Locks nothing.
 select thread_id, graph_id, status, epoch, run_id, holder, lease_until, head_seq, head_digest, lineages, updated_at,
   digest
 from stepwell.threads
+where %(thread_id)s::text is null or thread_id = %(thread_id)s
 order by thread_id
