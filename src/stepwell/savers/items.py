@@ -1,4 +1,4 @@
-"""The public item stores: what users pass as `store=`. Both are the same code, on a file or in memory.
+"""The public item stores: what users pass as `store=`. All are the same code, on a file, in memory or elsewhere.
 
 A `SqliteStore` on the saver's file, or made from the saver, lets what nodes write commit with their outcomes.
 """
@@ -14,51 +14,33 @@ from stepwell.clock import Clock, SystemClock
 from stepwell.errors import InvalidItemError, UnsupportedStorageError
 from stepwell.items import ItemTable, TTLConfig
 from stepwell.savers.reading import ReadingSaver
+from stepwell.store import Store
 from stepwell.stores.sqlite.connection import MEMORY
 from stepwell.stores.sqlite.saver import SqliteStore as Database
 
 
-class SqliteStore(ItemTable):
-    """Keeps items in one SQLite file: beside the threads of a saver on that file, or in one of its own.
+def refuse_index(index: object) -> None:
+    """Raise for what would be searched by meaning."""
+    if index is not None:
+        raise InvalidItemError(reason="index= needs search by meaning, which there is not; leave it out")
 
-    Give it a path, or the saver itself, whose connections it then shares. `ttl`: `{"default_ttl": minutes,
-    "refresh_on_read": bool}` for items put without `ttl=` and reads that do not say. `index=` is refused: nothing here
-    searches by meaning.
-    """
 
-    def __init__(
-        self,
-        place: str | os.PathLike[str] | ReadingSaver,
-        *,
-        ttl: TTLConfig | None = None,
-        index: None = None,
-        synchronous: str = "full",
-        clock: Clock | None = None,
-    ) -> None:
-        if index is not None:
-            raise InvalidItemError(reason="index= needs search by meaning, which there is not; leave it out")
-        if not isinstance(place, str | os.PathLike | ReadingSaver):
-            given = f"{type(place).__module__}.{type(place).__qualname__}"
-            raise UnsupportedStorageError(
-                f'SqliteStore takes a path or a saver, not a {given}: pass SqliteStore("threads.db").', reason="no path"
-            )
-        self._shared = isinstance(place, ReadingSaver)
-        rows: Any = place.store if isinstance(place, ReadingSaver) else Database(place, synchronous=synchronous)
+class OpenedItems(ItemTable):
+    """An item store on rows of its own, which it closes, or on those of a saver, which it leaves open."""
+
+    def __init__(self, rows: Store, ttl: TTLConfig | None, clock: Clock | None, *, shared: bool) -> None:
+        self._shared = shared
         super().__init__(rows, clock or SystemClock(), ttl)
 
-    @classmethod
-    def from_conn_string(cls, conn_string: str, *, ttl: TTLConfig | None = None, index: None = None) -> Self:
-        """Open the file for one block: `with SqliteStore.from_conn_string("items.db") as store: ...`."""
-        return cls(conn_string, ttl=ttl, index=index)
-
     def setup(self) -> None:
-        """Do nothing: tables are made when the file is opened."""
+        """Do nothing: tables are made when the database is opened."""
 
     async def asetup(self) -> None:
-        """Do nothing: tables are made when the file is opened."""
+        """Do as `setup`, without blocking the event loop."""
+        await asyncio.to_thread(self.setup)
 
     def close(self) -> None:
-        """Release the file; one that is a saver's stays open. A second call does nothing."""
+        """Release the database; one that is a saver's stays open. A second call does nothing."""
         if not self._shared:
             self.rows.close()
 
@@ -81,6 +63,39 @@ class SqliteStore(ItemTable):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+class SqliteStore(OpenedItems):
+    """Keeps items in one SQLite file: beside the threads of a saver on that file, or in one of its own.
+
+    Give it a path, or the saver itself, whose connections it then shares. `ttl`: `{"default_ttl": minutes,
+    "refresh_on_read": bool}` for items put without `ttl=` and reads that do not say. `index=` is refused: nothing here
+    searches by meaning.
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str] | ReadingSaver,
+        *,
+        ttl: TTLConfig | None = None,
+        index: None = None,
+        synchronous: str = "full",
+        clock: Clock | None = None,
+    ) -> None:
+        refuse_index(index)
+        if not isinstance(place, str | os.PathLike | ReadingSaver):
+            given = f"{type(place).__module__}.{type(place).__qualname__}"
+            raise UnsupportedStorageError(
+                f'SqliteStore takes a path or a saver, not a {given}: pass SqliteStore("threads.db").', reason="no path"
+            )
+        shared = isinstance(place, ReadingSaver)
+        rows: Any = place.store if isinstance(place, ReadingSaver) else Database(place, synchronous=synchronous)
+        super().__init__(rows, ttl, clock, shared=shared)
+
+    @classmethod
+    def from_conn_string(cls, conn_string: str, *, ttl: TTLConfig | None = None, index: None = None) -> Self:
+        """Open the file for one block: `with SqliteStore.from_conn_string("items.db") as store: ...`."""
+        return cls(conn_string, ttl=ttl, index=index)
 
 
 class InMemoryStore(SqliteStore):
