@@ -49,7 +49,8 @@ def test_an_interrupted_leader_takes_nobody_along(store: SqliteStore, point: str
     with hooked(interrupting(point)), pytest.raises(KeyboardInterrupt), store._writer.lock:
         futures = [store.queue(drive.step()) for drive in others]
         mine.commit()
-    assert [future.result(timeout=30) for future in futures] == [None] * 3
+    for future in futures:
+        future.result(timeout=30)
     for drive in others:
         assert everything(store, drive.thread_id)[1] == drive.last
     assert everything(store, "mine")[0].head_seq == (2 if point == points.DURABLE else 1)
@@ -87,7 +88,8 @@ def test_more_callers_than_a_group_holds_all_land_in_order(store: SqliteStore, m
         futures = [store.queue(drive.step()) for _ in range(8)]
         drive.commit()  # leads all before it, in groups, on this thread
         assert everything(store)[1] == drive.last
-    assert [future.result(timeout=30) for future in futures] == [None] * 8
+    for future in futures:
+        future.result(timeout=30)
 
 
 @pytest.mark.parametrize("point", [points.BEGUN, points.FENCED, points.WRITTEN])

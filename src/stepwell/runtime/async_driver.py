@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.runtime.async_calls import follow, start
@@ -23,7 +22,7 @@ from stepwell.runtime.sync_driver import SyncPort, halt
 if TYPE_CHECKING:
     from stepwell.runtime.calls import Call
     from stepwell.runtime.run import Run
-    from stepwell.store import Commit, Store
+    from stepwell.store import Commit, Queued, Store
 
 Result = TypeVar("Result")
 BUSY_SECONDS = 0.002
@@ -74,7 +73,7 @@ class AsyncPort:
         self.run.store.commit(commit)
         return None
 
-    def enqueue(self, commit: Commit) -> Future[None] | None:
+    def enqueue(self, commit: Commit) -> Queued | None:
         store = self.run.store
         assert store is not None
         if store.blocking:
@@ -232,7 +231,7 @@ class AsyncPort:
         else:
             store.commit(request.commit)
 
-    async def _landed(self, future: Future[None]) -> None:
+    async def _landed(self, future: Queued) -> None:
         """Wait for a write; a cancellation is delivered once it is over, unless it has failed."""
         cancelled = await land(future)
         if cancelled is not None and future.exception() is None:

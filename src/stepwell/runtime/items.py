@@ -7,14 +7,13 @@ Anywhere else they are written ahead of it: a crash between the two repeats them
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from stepwell import points
 from stepwell.items import ItemTable, TaskItems
 from stepwell.runtime.requests import Settle
 from stepwell.runtime.scope import current
-from stepwell.store import ItemWrites, Store
+from stepwell.store import ItemWrites, Queued, Store
 from stepwell.superstep.items import ItemWrite
 from stepwell.superstep.outcome import Outcome, Succeeded
 from stepwell.superstep.state import Task, merge_order
@@ -60,7 +59,7 @@ class RunItems:
         """Note that these are in the database."""
         self._sent.pop(id(writes), None)
 
-    def landing(self, future: Future[None], writes: Sequence[ItemWrite]) -> None:
+    def landing(self, future: Queued, writes: Sequence[ItemWrite]) -> None:
         """Note that these are in the database once the future is answered."""
         future.add_done_callback(lambda done: self.landed(writes))
 

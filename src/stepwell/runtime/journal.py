@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.run import Run
     from stepwell.runtime.scope import Scope
     from stepwell.runtime.steps.turns import Turns
-    from stepwell.store import Commit, RecordRow
+    from stepwell.store import Commit, Queued, RecordRow
     from stepwell.superstep.origin import Origin
 
 
@@ -80,7 +79,7 @@ class Entry:
         """What it was written with."""
         self.effect = b""
         """Digest of the effect's row that is written with it, if one is."""
-        self.future: Future[None] | None = None
+        self.future: Queued | None = None
         """The write to wait for, where one is to be waited for."""
         self.error: BaseException | None = None
         self.arrival: asyncio.Future[None] | None = None
@@ -127,7 +126,7 @@ class Journal:
                 self._land(entry)
         self.outcome_of(entry)
 
-    def ahead_of(self, entry: Entry) -> Future[None] | None:
+    def ahead_of(self, entry: Entry) -> Queued | None:
         """Return the write to wait for before this entry, where it is one that is left behind: at most one is ahead."""
         if not self._lags(entry):
             return None
@@ -158,7 +157,7 @@ class Journal:
                 late = [self._late.popleft() for _ in range(len(self._late))]
                 taken += late
                 written += [entry for entry in late if self._take(entry)]
-            future: Future[None] | None = None
+            future: Queued | None = None
             try:
                 future = self._post(written) if written else None
             except BaseException as error:  # it struck whoever leads; of those it took along nobody knows more
@@ -240,7 +239,7 @@ class Journal:
             return True
         return False
 
-    def _post(self, entries: Sequence[Entry]) -> Future[None] | None:
+    def _post(self, entries: Sequence[Entry]) -> Queued | None:
         ledger, base = self.run.ledger, self.run.base
         row = None
         if ledger.flush_base(base) and ledger.run_row is not None:
@@ -273,7 +272,7 @@ class Journal:
             return  # `outcome_of` tells
 
 
-def _tell(entries: Sequence[Entry], future: Future[None] | None) -> None:
+def _tell(entries: Sequence[Entry], future: Queued | None) -> None:
     """Tell those who wait on loops when what they wait for is over."""
     waiting = [entry for entry in entries if entry.arrival is not None]
     if not waiting:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
 from weakref import WeakKeyDictionary
+
+from stepwell.store import Queued
 
 
 class Landing(asyncio.Future[None]):
@@ -31,7 +32,7 @@ class Bell:
         self._landed: deque[Landing] = deque()
         self._rung = False
 
-    def ring(self, landing: Landing, _: Future[None]) -> None:
+    def ring(self, landing: Landing, _: Queued) -> None:
         """Have the loop go on with this landing. Called on any thread."""
         self._landed.append(landing)  # before the look: a loop that has not begun to answer takes it along
         if not self._rung:
@@ -50,7 +51,7 @@ class Bell:
 _bells: WeakKeyDictionary[asyncio.AbstractEventLoop, Bell] = WeakKeyDictionary()
 
 
-async def land(future: Future[None]) -> asyncio.CancelledError | None:
+async def land(future: Queued) -> asyncio.CancelledError | None:
     """Wait until a write is over. Return the cancellation that came meanwhile: nothing was cut short by it."""
     cancelled: asyncio.CancelledError | None = None
     if not future.done():

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from stepwell.errors import LeaseLostError, StoreError
 from stepwell.runtime.requests import Blocking, Settle, Write
-from stepwell.store import NO_DIGEST, Commit
+from stepwell.store import NO_DIGEST, Commit, Queued
 
 if TYPE_CHECKING:
     from stepwell.runtime.run import Run
@@ -41,11 +40,11 @@ class Outbox:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._flushed_at = run.clock.monotonic()
-        self._ahead: tuple[Future[None], Commit] | None = None
+        self._ahead: tuple[Queued, Commit] | None = None
         """The write that was queued last and not waited for."""
         self._struck: Commit | None = None
         """The write that is being waited for. One still here when an exception passes may have landed, or not."""
-        self._flying: deque[tuple[Future[None], Commit]] = deque()
+        self._flying: deque[tuple[Queued, Commit]] = deque()
         """Writes that were queued in order with those of other threads, and not seen to land yet."""
         self._broken: Commit | None = None
         """The first posted write that an interruption struck: it may have landed, or not."""
@@ -73,7 +72,7 @@ class Outbox:
 
     # -- beside other threads: the ledger's lock is held ---------------------------------------------------------------
 
-    def post(self, commit: Commit, leads: bool) -> Future[None] | None:
+    def post(self, commit: Commit, leads: bool) -> Queued | None:
         """Queue a write behind everything queued so far, also by other threads. Return the future to wait for, or None
         where it is written. `leads` says that the caller goes on to settle it."""
         self.note_flown()
@@ -113,7 +112,7 @@ class Outbox:
             return before if isinstance(before, StoreError) else error
         return error
 
-    def last_flying(self) -> Future[None] | None:
+    def last_flying(self) -> Queued | None:
         """Return the newest posted write that is not known to be over."""
         return self._flying[-1][0] if self._flying else None
 

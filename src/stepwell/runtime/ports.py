@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
 from stepwell.runtime.requests import Done, Raised, Write
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from stepwell.runtime.calls import Call
-    from stepwell.store import Commit
+    from stepwell.store import Commit, Queued
 
 SYNC_CALLS = 32
 """How many sync calls of one run are in flight at most where max_concurrency does not say: each holds a thread."""
@@ -39,7 +39,7 @@ class Port(Protocol):
         """Make a commit durable, or return the request to await for that."""
         ...
 
-    def enqueue(self, commit: Commit) -> Future[None] | None:
+    def enqueue(self, commit: Commit) -> Queued | None:
         """Write a commit in order without waiting. Return the future to settle later, or None where it is written."""
         ...
 

@@ -7,7 +7,6 @@ so without a turn of any event loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
-from concurrent.futures import Future
 from contextvars import Context
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.deadlines import Deadline
     from stepwell.runtime.journal import Entry
     from stepwell.runtime.scope import Scope
-    from stepwell.store import Commit, Store
+    from stepwell.store import Commit, Queued, Store
 
 
 class Raised(NamedTuple):
@@ -80,7 +79,7 @@ class Settle(Ask):
 
     __slots__ = ("future", "store")
 
-    def __init__(self, future: Future[None], store: Store | None = None) -> None:
+    def __init__(self, future: Queued, store: Store | None = None) -> None:
         self.future = future
         self.store = store
 

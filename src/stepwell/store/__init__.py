@@ -27,6 +27,7 @@ from stepwell.store.faults import Fault, RawRow
 from stepwell.store.items import ItemRow, ItemWrites, is_there, written
 from stepwell.store.keys import WHOLE_DATABASE, KeyRow, KeyWrites, seal_key
 from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
+from stepwell.store.queued import Queued
 from stepwell.store.rows import (
     DAMAGED,
     DELETED,
@@ -78,8 +79,9 @@ __all__ = [
     "MessageRow",
     "NO_DIGEST",
     "PLAIN",
-    "RawRow",
     "DAMAGED",
+    "Queued",
+    "RawRow",
     "Reader",
     "RecordRow",
     "Rows",

@@ -6,7 +6,6 @@ What they are given is in `writes.py` and `queries.py`, the rows in `rows.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from stepwell.store.faults import Fault, RawRow
 from stepwell.store.items import ItemReader, ItemWrites
 from stepwell.store.keys import KeyRow, KeyWrites
 from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
+from stepwell.store.queued import Queued
 from stepwell.store.rows import (
     CheckpointRow,
     EffectRow,
@@ -183,14 +183,14 @@ class Store(Protocol):
         """Write under the fence; durable when this returns. LeaseLostError: nothing was written."""
         ...
 
-    def queue(self, commit: Commit | ItemWrites, wake: bool = True) -> Future[None]:
+    def queue(self, commit: Commit | ItemWrites, wake: bool = True) -> Queued:
         """Queue the same write and return at once. Writes land in the order in which they were queued.
 
         `wake` is False where the caller goes on to `settle` the future: then nobody else has to begin.
         """
         ...
 
-    def settle(self, future: Future[None]) -> None:
+    def settle(self, future: Queued) -> None:
         """Wait for a queued write, writing on this thread what is queued. Raises what the write failed with."""
         ...
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from stepwell.runtime.async_driver import blocking, on_pool, to_the_end
 from stepwell.runtime.journal import Entry, Journal, journal_of
+from stepwell.runtime.landing import land
 from stepwell.runtime.requests import Ask, Blocking, Body, Record, Sleep
 from stepwell.runtime.scope import current
 from stepwell.runtime.steps.children import ended
@@ -88,10 +89,7 @@ async def _recorded(journal: Journal, entry: Entry) -> None:
     loop = asyncio.get_running_loop()
     cancelled: asyncio.CancelledError | None = None
     while (ahead := journal.ahead_of(entry)) is not None and not ahead.done():
-        try:
-            await asyncio.wait([asyncio.wrap_future(ahead)])
-        except asyncio.CancelledError as error:  # what is done is to be recorded all the same
-            cancelled = error
+        cancelled = await land(ahead) or cancelled  # what is done is to be recorded all the same
     entry.arrival = loop.create_future()
     journal.add(entry)
     journal.stage_in_turn(loop)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import Future
 from typing import Any
 
-from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message
+from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message, Queued
 
 
 class Renewal:
@@ -29,7 +28,7 @@ class Member:
 
     __slots__ = ("error", "future", "later", "open", "result", "sealed", "work")
 
-    def __init__(self, work: Work, future: Future[None] | None = None) -> None:
+    def __init__(self, work: Work, future: Queued | None = None) -> None:
         self.work = work
         self.future = future
         self.open = True
@@ -60,7 +59,4 @@ class Member:
         """Answer the future, once; not yet where the answer is still to come."""
         if self.future is None or self.future.done() or (self.later is not None and not self.later.is_set()):
             return
-        if self.error is None:
-            self.future.set_result(None)
-        else:
-            self.future.set_exception(self.error)
+        self.future.answer(self.error)

@@ -13,12 +13,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
 from stepwell.errors import SaverClosedError, StoreError
-from stepwell.store import Commit, ItemWrites
+from stepwell.store import Commit, ItemWrites, Queued
 from stepwell.stores.shared.member import Member, Work
 
 LARGEST_GROUP = 256
@@ -43,15 +42,6 @@ class Transactions(Protocol):
 Body = TypeVar("Body", bound=Transactions)
 
 
-class Queued(Future[None]):
-    """A write that waits for whoever leads next."""
-
-    def __init__(self, work: Commit | ItemWrites) -> None:
-        super().__init__()
-        self.set_running_or_notify_cancel()  # what is queued lands: nobody can cancel it any more
-        self.member = Member(work, self)
-
-
 class Writer(Generic[Body]):
     """Takes writes from any thread and lets one of them lead."""
 
@@ -67,6 +57,7 @@ class Writer(Generic[Body]):
         self._waiting: deque[Member] = deque()
         self._answered: deque[Member] = deque()
         self._wake: SimpleQueue[bool] = SimpleQueue()
+        self._called = False
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -87,26 +78,28 @@ class Writer(Generic[Body]):
             raise member.error
         return member.result
 
-    def queue(self, work: Commit | ItemWrites, wake: bool = True) -> Future[None]:
+    def queue(self, work: Commit | ItemWrites, wake: bool = True) -> Queued:
         """Leave the write to the writer thread or, with `wake` False, to a caller who is about to `settle` it. Never
         blocks on the database, so a loop may call it."""
         self.check_open()
-        future = Queued(work)
+        future = Queued()
+        future.member = Member(work, future)
         if wake and self._thread is None:
             self._start()
         self._waiting.append(future.member)
         if wake:
-            self._wake.put(True)
+            self._call()
         if self._closed is not None:  # closed since the first line: nobody else would answer
             self._drain()
         return future
 
-    def settle(self, future: Future[None]) -> None:
+    def settle(self, future: Queued) -> None:
         """Wait for a queued write, leading on this thread; raises what it failed with."""
-        assert isinstance(future, Queued)
-        with self.lock:
-            while future.member.open:
-                self._lead(future.member)
+        member = future.member
+        if member is not None:
+            with self.lock:
+                while member.open:
+                    self._lead(member)
         self._publish()
         future.result()
 
@@ -167,9 +160,10 @@ class Writer(Generic[Body]):
     def _serve(self, wake: SimpleQueue[bool]) -> None:
         try:
             while wake.get():
+                self._called = False  # before it looks: what is queued from here on calls again
                 self._drain()
         finally:
-            self._thread = None  # whoever queues next starts another
+            self._thread, self._called = None, False  # whoever queues next starts another
 
     def _drain(self) -> None:
         while self._waiting or self._answered:
@@ -201,6 +195,12 @@ class Writer(Generic[Body]):
             self._leading = False
             self._remove_answered()
         if self._thread is not None and own is not None and (self._answered or self._waiting):
+            self._call()
+
+    def _call(self) -> None:
+        """Have the writer thread look, unless it is about to."""
+        if not self._called:
+            self._called = True
             self._wake.put(True)
 
     def _next_batch(self) -> Sequence[Member]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from stepwell.store import (
     KeyWrites,
     Message,
     MessageRow,
+    Queued,
     Reader,
     Sealer,
     Store,
@@ -91,11 +91,11 @@ class SqliteStore:
         """Write under the fence; durable when this returns."""
         self._writer.run(commit)
 
-    def queue(self, commit: Commit | ItemWrites, wake: bool = True) -> Future[None]:
+    def queue(self, commit: Commit | ItemWrites, wake: bool = True) -> Queued:
         """Queue the same write; the future is answered once it is durable."""
         return self._writer.queue(commit, wake)
 
-    def settle(self, future: Future[None]) -> None:
+    def settle(self, future: Queued) -> None:
         """Wait for a queued write, writing on this thread what is queued."""
         self._writer.settle(future)
 

@@ -1,13 +1,14 @@
 """One batch of members as one transaction: begin, each member, commit, and what an error means for each of them.
 
-Called by the leader, who holds the lock. More than one member: a savepoint each, so that one kept out by the fence
-drops out alone. Before COMMIT every error means rolled back. An error at COMMIT is unknown for all until `outcome.py`
-has looked. An interruption (Ctrl-C, a simulated crash) belongs to the thread it hit: members of others run again.
+Called by the leader, who holds the lock. A member that the fence keeps out has written nothing and drops out alone. One
+that fails half-way has the batch begin anew, with a savepoint each. Before COMMIT every error means rolled back. An
+error at COMMIT is unknown for all until `outcome.py` has looked. An interruption (Ctrl-C, a simulated crash) belongs to
+the thread it hit: members of others run again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import apsw
 
@@ -32,6 +33,10 @@ class _UndoneAll(Exception):
     def __init__(self, member: Member, error: Exception) -> None:
         super().__init__()
         self.member, self.error = member, error
+
+
+class _HalfWritten(Exception):
+    """A member of a group failed after it had written: what it wrote cannot be told from what the others did."""
 
 
 class Transactions:
@@ -86,14 +91,18 @@ class Transactions:
             self._open()
         if self._chooses:
             self._choose_sync(batch)
+        try:
+            self._write_and_commit(batch, self._apply_each if len(batch) > 1 else self._apply_alone)
+        except _HalfWritten:
+            self._undo()
+            self._write_and_commit([member for member in batch if member.open], self._apply_each_undoable)
+
+    def _write_and_commit(self, batch: Sequence[Member], apply: Callable[[Sequence[Member]], None]) -> None:
         execute, counted = self._execute, self._count(batch)
         self._counts.statements += counted
         execute(sql.BEGIN_WRITE)
         points.reach(points.BEGUN)
-        if len(batch) == 1:
-            self._apply(batch[0])
-        else:
-            self._apply_each(batch)
+        apply(batch)
         points.reach(points.WRITTEN)
         self._counts.statements += counted
         self._committing = True
@@ -150,7 +159,23 @@ class Transactions:
             self._counts.renewals += 1
             member.result = self._writes.renew(work)
 
+    def _apply_alone(self, batch: Sequence[Member]) -> None:
+        self._apply(batch[0])
+
     def _apply_each(self, batch: Sequence[Member]) -> None:
+        for member in batch:
+            assert self.connection is not None
+            before = self.connection.total_changes()
+            try:
+                self._apply(member)
+            except Exception as error:
+                if self.connection is None or not self.connection.in_transaction:
+                    raise _UndoneAll(member, error) from error
+                if self.connection.total_changes() != before:
+                    raise _HalfWritten from error
+                member.fail(translated(error, member.work.thread_id))
+
+    def _apply_each_undoable(self, batch: Sequence[Member]) -> None:
         for member in batch:
             counted = 1 if type(member.work) is not Renewal else 0
             self._counts.statements += 2 * counted

@@ -96,7 +96,8 @@ class TestLifetime:
         drive = started(store)
         futures = [store.queue(drive.step()) for _ in range(20)]
         store.close()
-        assert [future.result(timeout=0) for future in futures] == [None] * 20
+        for future in futures:
+            future.result(timeout=0)
 
     def test_every_thread_may_read_and_write(self, store: Store) -> None:
         drive = started(store)
@@ -115,7 +116,7 @@ class TestLifetime:
     def test_one_store_serves_several_loops(self, store: Store) -> None:
         async def go(drive: Drive) -> None:
             for _ in range(5):
-                await asyncio.wrap_future(store.queue(drive.step()))
+                await asyncio.to_thread(store.queue(drive.step()).result)
 
         for number in range(2):
             drive = started(store, f"thread-{number}", run_id=f"run-{number}")
