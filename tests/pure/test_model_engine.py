@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from stepwell import points
+from stepwell.superstep.body import deltas
 from stepwell.testing.graphs import CORPUS, GraphScript, NodeScript, graph_scripts
 from tests.pure.model.interpreter import Model
 from tests.pure.model.machine import Machine
@@ -66,6 +67,12 @@ def played(
     finally:
         points.hook = None
         machine.close()
+
+
+@pytest.fixture(autouse=True)
+def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let small graphs have deltas, and chains that end."""
+    monkeypatch.setattr(deltas, "LIMITS", deltas.Limits(3, 2, 1000))
 
 
 # -- every shape, every point -----------------------------------------------------------------------------------------

@@ -194,7 +194,11 @@ def test_an_outcome_that_a_record_holds_is_stored_by_its_seq() -> None:
     opened = layout.open_checkpoint(layout.encode_checkpoint(CODEC, PLAN, merged.state, 6, sources, {}).body, "r")
     assert opened.outcomes[0] == ["a", None, 0, 4]
     assert [node for node, _, _ in layout.inline_outcomes(opened)] == ["b"]
-    assert reloaded(opened, {}, 6)["last"] == "x"
+    assert opened.channels["last"] == [layout.POINTER, [0, None]]
+    assert layout.records_of(opened, "last") == {4}
+    assert layout.succeeded_writes(layout.encode_succeeded(CODEC, PLAN, TASK, outcomes[0]), "r") == [
+        ["last", CODEC.dumps("x")]
+    ]
 
 
 def test_a_live_value_is_a_copy_that_no_later_change_of_the_original_reaches() -> None:

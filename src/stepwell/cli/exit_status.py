@@ -91,6 +91,7 @@ STATUS_OF: Final = {
     "graph_mismatch": USAGE,
     "incompatible_graph": USAGE,
     "graph_changed": USAGE,
+    "unknown_reducer": USAGE,
     "migration_failed": USAGE,
     "duplicate_type": USAGE,
     "import_failed": USAGE,

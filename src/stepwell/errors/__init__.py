@@ -24,7 +24,7 @@
     │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
     │   ├── ThreadExistsError (also a ValueError)
     │   ├── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
-    │   ├── UnknownRunError            · DatabaseUnavailableError
+    │   ├── UnknownRunError            · DatabaseUnavailableError · UnknownReducerError
     │   ├── EncryptionError            keys, and rows that are not what was written (`errors/encryption.py`)
     │   ├── SchemaOutdatedError        · SchemaNewerError · NewerFormatError (all UnsupportedStorageError)
     │   └── SchemaMigrationError       · CannotRepairError (`errors/storage.py`)
@@ -122,6 +122,7 @@ from stepwell.errors.storage import (
     ThreadBusyError as ThreadBusyError,
     ThreadExistsError as ThreadExistsError,
     UnknownCheckpointError as UnknownCheckpointError,
+    UnknownReducerError as UnknownReducerError,
     UnknownRunError as UnknownRunError,
     UnknownThreadError as UnknownThreadError,
     UnsupportedStorageError as UnsupportedStorageError,

@@ -41,7 +41,7 @@ def channel_of(annotation: Any) -> Channel | Managed:
         return managed
     for item in metadata:
         if isinstance(item, Channel):
-            return item
+            return item.typed(typ)
         if isinstance(item, type) and issubclass(item, Channel):
             return item(typ)
     if metadata and callable(metadata[-1]):

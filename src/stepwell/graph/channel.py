@@ -7,11 +7,14 @@ kept: each method is a function of its arguments, so the same writes in the same
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepwell.errors import InvalidUpdateError
 from stepwell.graph.declared import type_text
 from stepwell.graph.types import MISSING, OVERWRITE, Overwrite
+
+if TYPE_CHECKING:
+    from stepwell.graph.deltas import DeltaRule
 
 
 class Channel:
@@ -44,6 +47,15 @@ class Channel:
     def with_ids(self, write: Any, make_id: Callable[[int], str]) -> Any:
         """Return a write of an `invents_ids` channel with the ids it lacks: `make_id(i)` for its i-th part."""
         return write
+
+    def delta_rule(self) -> DeltaRule | None:
+        """Return how the value follows from what was written, so that it need not be stored whole each time; None where
+        it does not."""
+        return None
+
+    def typed(self, typ: Any) -> Channel:
+        """Return the channel for a key of this type: itself, where its type was given."""
+        return self
 
     def declaration(self) -> str:
         """Return a text that changes exactly when the kind, the declared type or the reducer does."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Final, Literal, TypedDict, overload
 
 from stepwell.errors import InvalidUpdateError
@@ -87,11 +87,36 @@ def _random_id(index: int) -> str:
 
 def _merge(left: list[Any], right: Sequence[Any]) -> list[Any]:
     """Merge by id. Both lists are complete; neither is changed."""
+    return fold_messages(left, (right,))
+
+
+def fold_messages(left: Sequence[Any], writes: Iterable[Sequence[Any]]) -> list[Any]:
+    """Merge each of the writes in turn, by id. All lists are complete; none is changed."""
+    merged = list(left)
+    place = _places(merged)
+    for right in writes:
+        after = _after_removing_all(right)
+        removed = set[Any]() if after is not None else _merge_into(merged, place, right)
+        if after is not None or removed:
+            merged = [message for message in merged if id_of(message) not in removed] if after is None else after
+            place = _places(merged)
+    return merged
+
+
+def _places(messages: Iterable[Any]) -> dict[Any, int]:
+    return {id_of(message): index for index, message in enumerate(messages)}
+
+
+def _after_removing_all(right: Sequence[Any]) -> list[Any] | None:
+    """Return what follows the last message that removes everything; None where there is none."""
     for index in range(len(right) - 1, -1, -1):
         if is_removal(right[index]) and id_of(right[index]) == REMOVE_ALL_MESSAGES:
             return list(right[index + 1 :])
-    merged = list(left)
-    place = {id_of(message): index for index, message in enumerate(merged)}
+    return None
+
+
+def _merge_into(merged: list[Any], place: dict[Any, int], right: Sequence[Any]) -> set[Any]:
+    """Merge into the list, whose places these are. Return the ids of what is to be removed from it."""
     removed: set[Any] = set()
     for message in right:
         message_id = id_of(message)
@@ -109,7 +134,7 @@ def _merge(left: list[Any], right: Sequence[Any]) -> list[Any]:
         else:
             removed.discard(message_id)
             merged[at] = message
-    return [message for message in merged if id_of(message) not in removed] if removed else merged
+    return removed
 
 
 def __getattr__(name: str) -> Any:

@@ -47,7 +47,9 @@ def compile_plan(
     nodes = {spec.name: _node(builder, spec, schemas, joins) for spec in builder.nodes.values()}
     start = _start(builder, schemas)
     shape = shape_of((start, *nodes.values()), joins.values(), builder.channels, builder.managed)
-    plain = not (schemas[builder.state_schema].validates or any(c.settles for c in builder.channels.values()))
+    rules = {key: rule for key, channel in builder.channels.items() if (rule := channel.delta_rule()) is not None}
+    validates = schemas[builder.state_schema].validates  # what it makes of a value is not told by what was written
+    plain = not (validates or any(c.settles for c in builder.channels.values()))
     return Plan(
         graph_id=stored_text("" if name is None else name, "name") or schemas[builder.state_schema].name,
         version=stored_text(version, "version"),
@@ -70,6 +72,8 @@ def compile_plan(
         drawn=outline(builder, before, after),
         changed=changed(aliases, migrate, on_change, version, builder.nodes, builder.channels),
         replaced=frozenset(key for key, channel in builder.channels.items() if plain and channel.single),
+        deltas=MappingProxyType({} if validates else rules),
+        rules=MappingProxyType({rule.name: rule for rule in rules.values()}),
     )
 
 

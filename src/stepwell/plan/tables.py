@@ -13,6 +13,7 @@ from stepwell.graph.types import START
 
 if TYPE_CHECKING:
     from stepwell.graph.channels import Channel
+    from stepwell.graph.deltas import DeltaRule
     from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
     from stepwell.graph.schema import Schema
     from stepwell.plan.drawing.outline import Outline
@@ -136,6 +137,10 @@ class Plan:
     """Channels whose writes may need ids made up (`Channel.invents_ids`)."""
     replaced: frozenset[str] = frozenset()
     """Channels whose one write a superstep is their next value, in a state where nothing else happens to a write."""
+    deltas: Mapping[str, DeltaRule] = field(default_factory=dict)
+    """Channels that may be stored as what was written to them."""
+    rules: Mapping[str, DeltaRule] = field(default_factory=dict)
+    """The rules of the channels, by the names they are recorded under."""
     shape: str = ""
     """What the fingerprint is the hash of (`plan.fingerprint`)."""
     drawn: Outline = ((), ())

@@ -14,7 +14,8 @@ from stepwell.graph.approval import Decision
 from stepwell.graph.types import Command
 from stepwell.runtime.changes import rename_outcomes
 from stepwell.runtime.deciding import checked_decisions, refuse_again
-from stepwell.runtime.ledger import Draft, Ledger
+from stepwell.runtime.draft import Draft
+from stepwell.runtime.ledger import Ledger
 from stepwell.runtime.loading import Loaded, apply_records, asked_questions, decode_pause, load, row_name
 from stepwell.store import Reader, RecordRow
 from stepwell.superstep import body as layout, lifecycle

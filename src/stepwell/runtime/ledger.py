@@ -8,11 +8,13 @@ nothing is written and the same methods keep the base moving.
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from stepwell import points
 from stepwell.errors import StoreError, UnserializableValueError
+from stepwell.runtime.draft import Draft
+from stepwell.runtime.growing import Growing
 from stepwell.runtime.outbox import Outbox
 from stepwell.runtime.owning import prove
 from stepwell.runtime.reporting import report_end
@@ -30,7 +32,7 @@ from stepwell.store import (
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.merge import Merged
 from stepwell.superstep.outcome import Failed, Interrupted, Outcome, Succeeded, text_of
-from stepwell.superstep.state import Base, Identity, State, Task, new
+from stepwell.superstep.state import Base, Task, merge_order, new
 from stepwell.superstep.waiting import encode_wait
 
 if TYPE_CHECKING:
@@ -39,25 +41,12 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 30.0
 
 
-class Draft(NamedTuple):
-    """A checkpoint without its row."""
-
-    identity: Identity
-    state: State
-    lineage: int
-    source: str
-    parent_seq: int | None
-    parent_digest: bytes
-    sources: Sequence[tuple[Task, Succeeded, int | None]] = ()
-    abandoned: tuple[Task, ...] = ()
-
-
 class Ledger:
     """The writing side of one run."""
 
     __slots__ = (
-        "draft", "epoch", "head_digest", "head_seq", "held", "holds", "lineages", "lock", "metadata", "outbox", "owned",
-        "recorded", "run", "run_row", "staged", "staged_effects", "staged_records", "unrecorded"
+        "draft", "epoch", "growing", "head_digest", "head_seq", "held", "holds", "lineages", "lock", "metadata",
+        "outbox", "owned", "recorded", "run", "run_row", "staged", "staged_effects", "staged_records", "unrecorded"
     )  # fmt: skip
 
     def __init__(self, run: Run) -> None:
@@ -71,6 +60,7 @@ class Ledger:
         self.lineages = 1
         self.holds: dict[str, int] = {}
         """Channel → seq of the row that holds its value; a channel that is missing was changed since."""
+        self.growing = Growing(run.plan) if run.plan.deltas else None
         self.run_row: RunRow | None = None
         self.metadata = run.config.metadata_json
         self.draft: Draft | None = None
@@ -96,10 +86,14 @@ class Ledger:
             self.head_seq, self.head_digest = thread.head_seq, thread.head_digest
             self.outbox.start_from(thread.head_seq, thread.head_digest)
 
-    def stand_on(self, holds: dict[str, int], recorded: dict[int, int]) -> None:
+    def stand_on(
+        self, holds: dict[str, int], recorded: dict[int, int], chains: Mapping[str, layout.Chain] | None = None
+    ) -> None:
         """Take over what the rows of the base say."""
         self.holds = holds
         self.recorded = recorded
+        if self.growing is not None:
+            self.growing.chains = dict(chains or {})
 
     # -- supersteps --------------------------------------------------------------------------------------------------
 
@@ -118,10 +112,9 @@ class Ledger:
         identity = base.identity.following(run.ids.new(), run.plan.version)
         known = self.recorded
         done: list[Succeeded] = base.outcomes  # type: ignore[assignment]  # or there would be nothing to advance to
-        sources = [(task, done[i], known.get(i)) for i, task in enumerate(base.tasks)]
-        following = self.add(
-            new(Draft, (identity, state, base.lineage, "loop", *self.parent(base), sources, ())), changed
-        )
+        sources = [(base.tasks[i], done[i], known.get(i)) for i in merge_order(base.tasks)]
+        parts = (identity, state, base.lineage, "loop", *self.parent(base), sources, (), base.state.values)
+        following = self.add(new(Draft, parts), changed)
         if run.items is not None:
             run.items.stage(base.tasks, base.outcomes)
         return following
@@ -140,8 +133,9 @@ class Ledger:
         for key in changed:
             holds.pop(key, None)
         if self.run.durability == "exit" and draft.source in ("loop", "input"):
-            before = self.draft.abandoned if self.draft is not None else ()
-            self.draft = draft._replace(abandoned=before + draft.abandoned)
+            if self.growing is not None:
+                self.growing.leave(self.draft)
+            self.draft = draft.instead_of(self.draft)
             self.holds = holds
             following = Base(draft.state, draft.identity, draft.lineage, self.head_seq + 1)
         else:
@@ -154,10 +148,12 @@ class Ledger:
 
     def _seal(self, draft: Draft, holds: dict[str, int]) -> Base:
         run = self.run
-        identity, state, lineage, source, parent_seq, parent_digest, sources, abandoned = draft
+        identity, state, lineage, source, parent_seq, parent_digest, sources, abandoned, before = draft
         graph_id, version, thread_id, namespace, checkpoint_id = identity
         seq = self.head_seq + 1
-        body, values = layout.encode_checkpoint(run.codec, run.plan, state, seq, sources, holds, abandoned)
+        ground = self.growing.ground(before) if self.growing is not None else None
+        encode = layout.encode_checkpoint
+        body, values, chains = encode(run.codec, run.plan, state, seq, sources, holds, abandoned, ground)
         row = run.store.sealer.checkpoint(  # type: ignore[union-attr]  # a row is made only where there is a store
             (
                 thread_id,
@@ -182,6 +178,8 @@ class Ledger:
         for key in values:
             if key not in holds and run.plan.channels[key].tracked:
                 holds[key] = seq
+        if self.growing is not None:
+            self.growing.follow(chains, holds, seq)
         self.head_seq = seq
         self.head_digest = row.digest
         self.staged.append(row)

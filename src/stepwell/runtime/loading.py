@@ -1,8 +1,4 @@
-"""Rows in, base checkpoint out: the state with its values gathered, and everything recorded on it.
-
-A channel's value lies in the row that last wrote it; distances say which. Nothing here follows a chain: one checkpoint
-names every row it needs.
-"""
+"""Rows in, base checkpoint out: the state with its values gathered, and everything recorded on it."""
 
 from __future__ import annotations
 
@@ -13,6 +9,7 @@ from stepwell.codec import Codec
 from stepwell.errors import PendingWorkError
 from stepwell.plan.tables import Plan
 from stepwell.runtime.changes import Stored, as_of_today, rename_outcomes
+from stepwell.runtime.holders import NO_RULES, Holders, Rules, row_name as row_name
 from stepwell.store import CheckpointRow, Reader, RecordRow, RunRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import initial_values
@@ -30,6 +27,8 @@ class Loaded(NamedTuple):
     base: Base
     holds: dict[str, int]
     records: Sequence[RecordRow]
+    chains: Mapping[str, layout.Chain] = {}
+    """What the next deltas of its channels follow."""
 
 
 def superseded(crashed: RunRow | None, run_id: str, now: int) -> RunRow | None:
@@ -52,12 +51,6 @@ def check_input_kept(crashed: RunRow | None) -> None:
         )
 
 
-def row_name(row: CheckpointRow | RecordRow) -> str:
-    """Return how errors name a row."""
-    kind = "checkpoint" if isinstance(row, CheckpointRow) else row.kind
-    return f"{kind} {row.seq} of thread {row.thread_id}"
-
-
 def load(
     reader: Reader,
     codec: Codec,
@@ -70,10 +63,12 @@ def load(
     where `run_id` made them."""
     opened = layout.open_checkpoint(row.body, row_name(row))
     with layout.reading(row_name(row)):
-        stored = as_of_today(reader, plan, row, opened, load_values(reader, codec, row, opened))
+        holders = gathered(reader, row, opened)
+        stored = as_of_today(reader, plan, row, opened, values_of(holders, codec, row, plan.rules))
     stored = stored._replace(values={**initial_values(plan), **stored.values})
     found = reader.records(row.thread_id, row.seq) if records is None else records
-    return assemble(codec, plan, row, opened, stored, found, run_id)
+    loaded = assemble(codec, plan, row, opened, stored, found, run_id)
+    return loaded._replace(chains=holders.chains(stored.holds, plan)) if plan.deltas else loaded
 
 
 def assemble(
@@ -103,17 +98,18 @@ def assemble(
     return Loaded(row, opened, base, stored.holds, records)
 
 
-def load_values(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout.Opened) -> dict[str, Any]:
+def gathered(reader: Reader, row: CheckpointRow, opened: layout.Opened) -> Holders:
+    """Return a checkpoint with every row that its values need."""
+    holders = Holders(row.thread_id, [row])
+    holders.know(row.seq, opened)
+    holders.gather_all(reader, [row.seq])
+    return holders
+
+
+def values_of(holders: Holders, codec: Codec, row: CheckpointRow, rules: Rules = NO_RULES) -> dict[str, Any]:
     """Return every stored channel's value, each from the row that holds it."""
-    holders = {row.seq: (opened, row_name(row))}
-    wanted = sorted(layout.needs(opened, row.seq) - {row.seq})
-    for other in reader.checkpoints(row.thread_id, wanted) if wanted else ():
-        holders[other.seq] = (layout.open_checkpoint(other.body, row_name(other)), row_name(other))
-    values: dict[str, Any] = {}
-    for key, seq in layout.holds_of(opened, row.seq).items():
-        holder, name = holders[seq]
-        values[key] = codec.loads(layout.value_bytes(holder, key, name), key)
-    return values
+    held = layout.holds_of(holders[row.seq], row.seq)
+    return {key: holders.value(codec, key, seq, rules) for key, seq in held.items()}
 
 
 def decode_pause(codec: Codec, kind: str, body: bytes, name: str) -> Interrupted:

@@ -23,9 +23,9 @@ from stepwell.graph.types import MISSING, Command
 from stepwell.plan.tables import Plan
 from stepwell.runtime.answers import answer_base, command_base, expire, fork_base, open_lineage, recorded_positions
 from stepwell.runtime.deciding import decides
+from stepwell.runtime.draft import Draft
 from stepwell.runtime.editing.discarding import base_without
 from stepwell.runtime.effects.knowing import open_doubts
-from stepwell.runtime.ledger import Draft
 from stepwell.runtime.loading import Loaded
 from stepwell.runtime.run import Request, Run
 from stepwell.runtime.waiting import stirs
@@ -67,7 +67,7 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
     """Set base and rules. Returns the seq the run counts from (None: nothing to do), and the input to keep."""
     loaded = place.loaded
     if loaded is not None:
-        run.ledger.stand_on(loaded.holds, recorded_positions(loaded.base, loaded.records))
+        run.ledger.stand_on(loaded.holds, recorded_positions(loaded.base, loaded.records), loaded.chains)
     if raw is None:
         if crashed is not None and crashed.input:
             return _open_input(run, reader, place, run.codec.loads(crashed.input, "input"), admitted=True)

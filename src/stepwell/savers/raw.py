@@ -13,6 +13,7 @@ from typing import Any
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError, UnknownCheckpointError, UnknownThreadError
 from stepwell.runtime.config import RunConfig
+from stepwell.runtime.holders import Holders, stands_apart
 from stepwell.runtime.reading.snapshot import config_at
 from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
 from stepwell.store import RawRow, Reader, Store
@@ -26,7 +27,7 @@ class RawChannel:
     value: Any
     """The value; None where it cannot be read."""
     data: bytes | None
-    """The bytes that are stored for it, None where even they are missing."""
+    """The bytes that are stored for it, None where even they are missing, or stand in several rows."""
     fault: str | None
     """Why the value cannot be read."""
 
@@ -117,13 +118,31 @@ def _channels(
     reader: Reader, thread_id: str, seq: int, opened: layout.Opened, codec: LenientCodec
 ) -> dict[str, RawChannel]:
     holders: dict[int, tuple[layout.Opened | None, str | None]] = {seq: (opened, None)}
+    whole = Holders(thread_id, ())
+    whole.know(seq, opened)
     found = {}
     for name, (kind, payload) in opened.channels.items():
         held = seq - payload if kind == layout.DISTANCE and isinstance(payload, int) else seq
         if held not in holders:
             holders[held] = _opened(reader.raw_checkpoint(thread_id, held))
-        found[name] = _channel(name, *holders[held], codec)
+        holder, problem = holders[held]
+        if holder is not None and stands_apart(holder, name):
+            whole.know(held, holder)
+            found[name] = _gathered(reader, whole, name, held, codec)
+        else:
+            found[name] = _channel(name, holder, problem, codec)
     return found
+
+
+def _gathered(reader: Reader, holders: Holders, name: str, seq: int, codec: LenientCodec) -> RawChannel:
+    """Return a channel whose value stands in several rows, all of which must be sound."""
+    try:
+        with layout.reading("the checkpoint"):
+            holders.gather(reader, [(name, seq)])
+            value = holders.value(codec, name, seq)
+    except CorruptRecordError as error:
+        return RawChannel(None, None, str(error))
+    return RawChannel(None, None, str(value.error)) if isinstance(value, Unreadable) else RawChannel(value, None, None)
 
 
 def _channel(name: str, holder: layout.Opened | None, problem: str | None, codec: LenientCodec) -> RawChannel:

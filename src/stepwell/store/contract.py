@@ -84,6 +84,10 @@ class Reader(ItemReader, Protocol):
         """Return the records of several bases, as `records` does; bases without any are left out."""
         ...
 
+    def records_at(self, thread_id: str, seqs: Sequence[int]) -> list[RecordRow]:
+        """Return these records, in seq order; a missing one is a `CorruptRecordError`."""
+        ...
+
     def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]: ...
 
     def journal(self, query: JournalQuery) -> list[RecordRow]:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import operator
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict
 
-from stepwell.graph.channels import EphemeralValue, LastValueAfterFinish, Topic
+from stepwell.graph.channels import DeltaChannel, EphemeralValue, LastValueAfterFinish, Topic
 from stepwell.graph.state_graph import StateGraph
 from stepwell.graph.types import END, START, Command, Overwrite, Send
 from stepwell.runtime.scope import Runtime, interrupt
@@ -30,12 +30,20 @@ Ask = Callable[[Any], Any]
 """How a node asks: returns the answer, or leaves the node."""
 
 
+def _tell(value: list[str], writes: Sequence[list[str]]) -> list[str]:
+    """Append in place, as a user's reducer may."""
+    for write in writes:
+        value += write
+    return value
+
+
 class Trace(TypedDict, total=False):
     """A state that shows the order in which it was written, through every kind of channel that is stored."""
 
     log: Annotated[list[str], operator.add]
     total: Annotated[int, operator.add]
     marks: Annotated[dict[str, Any], operator.or_]
+    told: Annotated[list[str], DeltaChannel(_tell)]
     best: Annotated[int, max]
     heap: Annotated[list[str], Topic(str)]
     pile: Annotated[list[str], Topic(str, True)]
@@ -161,6 +169,7 @@ class NodeScript:
             "log": Overwrite([text]) if self.overwrites else [text],
             "total": 1,
             "marks": {self.name: [len(seen), *answers]},
+            "told": [text[:2]],
             "best": len(seen),
             "heap": [text],
             "pile": [self.name],

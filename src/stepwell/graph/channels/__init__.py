@@ -2,6 +2,7 @@
 
 from stepwell.graph.channel import Channel
 from stepwell.graph.channels.collected import NamedBarrierValue, Topic
+from stepwell.graph.channels.delta import DeltaChannel
 from stepwell.graph.channels.reduced import BinaryOperatorAggregate
 from stepwell.graph.channels.values import AnyValue, EphemeralValue, LastValue, LastValueAfterFinish, UntrackedValue
 
@@ -9,6 +10,7 @@ __all__ = (
     "AnyValue",
     "BinaryOperatorAggregate",
     "Channel",
+    "DeltaChannel",
     "EphemeralValue",
     "LastValue",
     "LastValueAfterFinish",

@@ -13,8 +13,9 @@ from typing import Annotated, Any, get_args, get_origin
 from stepwell.errors import InvalidUpdateError
 from stepwell.graph.channel import Channel, overwritten
 from stepwell.graph.declared import function_text
+from stepwell.graph.deltas import DeltaRule, rule_of
 from stepwell.graph.messages import is_message_reducer, with_ids
-from stepwell.graph.types import MISSING
+from stepwell.graph.types import MISSING, Overwrite
 
 Reducer = Callable[[Any, Any], Any]
 
@@ -40,25 +41,21 @@ class BinaryOperatorAggregate(Channel):
         self.invents_ids = is_message_reducer(operator)
 
     def initial(self) -> Any:
-        typ = get_args(self.typ)[0] if get_origin(self.typ) is Annotated else self.typ
-        origin = get_origin(typ) or typ
-        try:
-            return _CONCRETE.get(origin, origin)()
-        except Exception:  # user code: a constructor that refuses means there is no first value
-            return MISSING
+        return first_value(self.typ)
 
     def fold(self, current: Any, writes: Sequence[Any], key: str) -> Any:
-        replacements = [value for replaces, value in map(overwritten, writes) if replaces]
-        if len(replacements) > 1:
-            raise InvalidUpdateError("Can receive only one Overwrite value per super-step.", key=key)
-        if replacements:
-            return replacements[0]
+        replacement = replacing(writes, key)
+        if replacement is not None:
+            return replacement.value
         for write in writes:
             current = write if current is MISSING else self.operator(current, write)
         return current
 
     def with_ids(self, write: Any, make_id: Callable[[int], str]) -> Any:
         return with_ids(write, make_id) if self.invents_ids else write
+
+    def delta_rule(self) -> DeltaRule | None:
+        return rule_of(self.operator)
 
     def _options(self) -> tuple[str, ...]:
         return (function_text(self.operator),)
@@ -69,11 +66,34 @@ class BinaryOperatorAggregate(Channel):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BinaryOperatorAggregate):
             return NotImplemented
-        return self.operator == other.operator or _anonymous(self.operator) or _anonymous(other.operator)
+        return same_reducer(self.operator, other.operator)
 
-    __hash__ = Channel.__hash__
+    # `typing` keeps the first of equal annotations; channels of two lambdas are equal, and not the same.
+    __hash__ = None  # type: ignore[assignment]
 
 
-def _anonymous(operator: Reducer) -> bool:
-    """Two lambdas written alike are different objects, so they cannot be told apart by identity."""
+def first_value(typ: Any) -> Any:
+    """Return what a type makes without arguments, or MISSING."""
+    typ = get_args(typ)[0] if get_origin(typ) is Annotated else typ
+    origin = get_origin(typ) or typ
+    try:
+        return _CONCRETE.get(origin, origin)()
+    except Exception:  # user code: a constructor that refuses means there is no first value
+        return MISSING
+
+
+def replacing(writes: Sequence[Any], key: str) -> Overwrite | None:
+    """Return the write of a superstep that replaces the value, if there is one; two of them are refused."""
+    found = [Overwrite(value) for replaces, value in map(overwritten, writes) if replaces]
+    if len(found) > 1:
+        raise InvalidUpdateError("Can receive only one Overwrite value per super-step.", key=key)
+    return found[0] if found else None
+
+
+def same_reducer(one: Any, other: Any) -> bool:
+    """Return whether two reducers are the same, as far as can be told: lambdas are, written alike or not."""
+    return bool(one == other) or _anonymous(one) or _anonymous(other)
+
+
+def _anonymous(operator: Any) -> bool:
     return getattr(operator, "__name__", "") == "<lambda>"

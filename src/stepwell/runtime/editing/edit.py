@@ -8,7 +8,7 @@ transaction.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,10 +23,10 @@ from stepwell.ids import structural_hash
 from stepwell.runtime.admission import ATTEMPTS
 from stepwell.runtime.answers import bring, open_lineage
 from stepwell.runtime.changes import replaced_by_edit, require_item_store
+from stepwell.runtime.draft import Draft
 from stepwell.runtime.editing.origins import origin_record
 from stepwell.runtime.editing.standing import Edit, Spot, Standing, stand
 from stepwell.runtime.execute import execute
-from stepwell.runtime.ledger import Draft
 from stepwell.runtime.loading import superseded
 from stepwell.runtime.opening import stage_input, validated_input
 from stepwell.runtime.reading.unreadable import comparable, require_readable
@@ -61,8 +61,11 @@ class Edited(NamedTuple):
     source: str
     changed: tuple[str, ...] = ()
     outcomes: Sequence[layout.Source] = ()
+    """In merge order."""
     dropped: tuple[Task, ...] | None = None
     """The tasks that end here; None: those that do not stay."""
+    before: Mapping[str, Any] | None = None
+    """The values that the outcomes were folded into, where they are those that the rows hold."""
 
 
 async def edit(run: Run, change: Edit) -> dict[str, Any]:
@@ -172,11 +175,11 @@ def _cleared(run: Run, spot: Spot, source: str) -> Edited:
         require_item_store(run, spot.base)
     left = cleared(run.plan, _fitting(run, spot, ()), spot.lineage is not None)
     outcomes = []
-    for i in left.finished:
+    for i in sorted(left.finished, key=merge_order(spot.base.tasks).index):
         outcome = spot.base.outcomes[i]
         assert isinstance(outcome, Succeeded)
         outcomes.append(layout.Source(spot.base.tasks[i], outcome, run.ledger.recorded.get(i)))
-    return Edited(left.state, source, left.changed, outcomes, left.dropped)
+    return Edited(left.state, source, left.changed, outcomes, left.dropped, _stored_values(spot))
 
 
 async def _acted(run: Run, spot: Spot, acts: Sequence[Acting], source: str) -> Edited:
@@ -189,7 +192,11 @@ async def _acted(run: Run, spot: Spot, acts: Sequence[Acting], source: str) -> E
     merged = merge(run.plan, acted.state, acted.tasks, outcomes)
     state = merged.state._replace(writers=base.state.writers)  # an edit makes nobody the last that ran
     sources = [layout.Source(act.place, outcome) for act, outcome in zip(acts, outcomes, strict=True)]
-    return Edited(state, source, merged.changed, sources)
+    return Edited(state, source, merged.changed, sources, before=_stored_values(spot))
+
+
+def _stored_values(spot: Spot) -> Mapping[str, Any] | None:
+    return None if spot.problems else spot.base.state.values
 
 
 def _written(run: Run, base: Base, act: Acting) -> Returned:
@@ -240,7 +247,8 @@ def _add(run: Run, spot: Spot, edited: Edited) -> Spot:
         state = state._replace(activations=count(state.activations, dropped))
     lineage = spot.lineage if spot.lineage is not None else open_lineage(ledger)
     base = ledger.add(
-        Draft(identity, state, lineage, edited.source, *spot.follows, edited.outcomes, dropped), edited.changed
+        Draft(identity, state, lineage, edited.source, *spot.follows, edited.outcomes, dropped, edited.before),
+        edited.changed,
     )
     if run.items is not None:
         run.items.stage([task for task, *_ in edited.outcomes], [outcome for _, outcome, _ in edited.outcomes])

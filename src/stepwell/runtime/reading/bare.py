@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepwell.codec import Codec
-from stepwell.runtime.loading import apply_records, load_values
+from stepwell.runtime.loading import apply_records, gathered, values_of
 from stepwell.store import CheckpointRow, Reader
 from stepwell.superstep import body as layout
 from stepwell.superstep.state import Base, Identity, State
@@ -12,7 +12,7 @@ from stepwell.superstep.state import Base, Identity, State
 def bare_base(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout.Opened) -> Base:
     """Return the checkpoint in `row`, whose body is `opened`, with everything recorded on it."""
     state = State(
-        values=load_values(reader, codec, row, opened),
+        values=values_of(gathered(reader, row, opened), codec, row),
         next=layout.decode_next(codec, opened.next),
         activations=opened.activations,
         step=row.step,

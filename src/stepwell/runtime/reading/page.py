@@ -15,6 +15,7 @@ from stepwell.errors import CorruptRecordError
 from stepwell.graph.types import MISSING
 from stepwell.plan.tables import Plan
 from stepwell.runtime.changes import Stored, as_of_today
+from stepwell.runtime.holders import NO_RULES, Holders, Rules
 from stepwell.runtime.loading import Loaded, assemble, row_name
 from stepwell.runtime.reading.unreadable import LenientCodec
 from stepwell.store import CheckpointRow, Reader, RecordRow
@@ -41,7 +42,7 @@ class Page:
         later: Iterable[CheckpointRow] = (),
         whole: bool = False,
     ) -> None:
-        self._holders = _Bodies((row.seq, row) for row in rows)
+        self._holders = Holders(rows[0].thread_id if rows else "", rows)
         self._scalars: dict[tuple[str, int], Any] = {}
         self._writes: dict[int, list[NodeWrites]] = {}
         self.ids: dict[int, str] = {}
@@ -54,17 +55,19 @@ class Page:
             self._gather(reader, rows, whole)
 
     def _gather(self, reader: Reader, rows: Sequence[CheckpointRow], whole: bool) -> None:
-        thread_id, needed, read = rows[0].thread_id, set[int](), self._holders.rows
+        thread_id, needed = rows[0].thread_id, set[int]()
+        listed = {row.seq for row in rows}
         for row in rows:
             self.ids[row.seq] = row.checkpoint_id
             self._successors[row.parent_seq, row.lineage] = row
-            if row.parent_seq not in read:  # what a row holds elsewhere its parent does, or the parent is it
-                needed |= layout.needs(self._holders[row.seq], row.seq)
-        needed -= read.keys()
-        for other in reader.checkpoints(thread_id, sorted(needed)) if needed else ():
-            read[other.seq] = other
-            self.ids[other.seq] = other.checkpoint_id
+            if row.parent_seq not in listed:  # what a row holds elsewhere its parent does, or the parent is it
+                needed.add(row.seq)
+        with layout.reading(row_name(rows[0])):
+            self._holders.gather_all(reader, needed)
+        self.ids.update((seq, row.checkpoint_id) for seq, row in self._holders.rows.items())
         self.records = reader.records_of(thread_id, sorted(self._bases(reader, rows, whole)))
+        for records in self.records.values():
+            self._holders.records.update((record.seq, record) for record in records)
         self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in {row.fingerprint for row in rows}}
 
     def _bases(self, reader: Reader, rows: Sequence[CheckpointRow], whole: bool) -> set[int]:
@@ -117,7 +120,7 @@ class Page:
         if not (changed.nodes or changed.channels or changed.migrate):
             values = self.values(codec, plan, row)
             return Stored(values, layout.holds_of(opened, row.seq), opened.barriers, opened.deferred, opened.writers)
-        found = self.every_value(codec, row)
+        found = self.every_value(codec, row, plan.rules)
         stored = as_of_today(self, plan, row, opened, found)
         return stored._replace(values={**initial_values(plan), **stored.values})
 
@@ -137,21 +140,16 @@ class Page:
             held = seq - entry[1] if entry[0] == layout.DISTANCE else seq
             value = scalars.get((key, held), MISSING)
             if value is MISSING:
-                value = self._value(codec, held, key, row)
+                value = self._holders.value(codec, key, held, plan.rules)
                 if is_scalar(value):
                     scalars[key, held] = value
             values[key] = value
         return values
 
-    def _value(self, codec: Codec, held: int, key: str, row: CheckpointRow) -> Any:
-        holder = self._holders[held]
-        kind, data = holder.channels[key]
-        return codec.loads(data if kind == layout.FULL else layout.value_bytes(holder, key, row_name(row)), key)
-
-    def every_value(self, codec: Codec, row: CheckpointRow) -> dict[str, Any]:
-        """Return the value of every channel that is stored, whatever graph it belongs to."""
+    def every_value(self, codec: Codec, row: CheckpointRow, rules: Rules = NO_RULES) -> dict[str, Any]:
+        """Return the value of every channel that is stored, whatever graph it belongs to. `rules` are that graph's."""
         held = layout.holds_of(self._holders[row.seq], row.seq)
-        return {key: self._value(codec, seq, key, row) for key, seq in held.items()}
+        return {key: self._holders.value(codec, key, seq, rules) for key, seq in held.items()}
 
     def opened(self, row: CheckpointRow) -> layout.Opened:
         """Return the body of a row, its user values still in bytes."""
@@ -190,27 +188,3 @@ class Page:
                 raise CorruptRecordError(record=name, reason=f"it refers to record {entry[3]}, which is missing")
             found.append((entry[0], entry[1], writes))
         return found
-
-
-class _Bodies(dict[int, layout.Opened]):
-    """The bodies of rows that were read, by seq; each is opened when it is first asked for."""
-
-    def __init__(self, rows: Iterable[tuple[int, CheckpointRow]]) -> None:
-        super().__init__()
-        self.rows = dict(rows)
-
-    def __missing__(self, seq: int) -> layout.Opened:
-        row = self.rows.get(seq)
-        if row is None:
-            raise CorruptRecordError(
-                record=f"checkpoint {seq}", reason="a later one refers to it and its parent does not"
-            )
-        opened = self[seq] = _opened(row)
-        return opened
-
-
-def _opened(row: CheckpointRow) -> layout.Opened:
-    try:
-        return layout.open_checkpoint(row.body, "")
-    except CorruptRecordError:
-        return layout.open_checkpoint(row.body, row_name(row))  # the name costs as much as opening: only now

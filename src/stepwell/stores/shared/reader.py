@@ -168,6 +168,15 @@ class RowReader:
             found.setdefault(row.base_seq, []).append(row)
         return {base_seq: _without_gaps(rows) for base_seq, rows in found.items()}
 
+    def records_at(self, thread_id: str, seqs: Sequence[int]) -> list[RecordRow]:
+        """Return the records at these seqs, in seq order."""
+        wanted = sorted(set(seqs))
+        found = self._rows("records_at", RECORDS, thread_id=thread_id, seqs=json.dumps(wanted))
+        if [row.seq for row in found] != wanted:
+            missing = sorted(set(wanted) - {row.seq for row in found})
+            raise corrupt("records", thread_id, missing[0], "it is missing")
+        return found
+
     def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]:
         """Return the thread's records of one kind, in seq order."""
         return self._rows("records_of_kind", RECORDS, thread_id=thread_id, kind=kind)

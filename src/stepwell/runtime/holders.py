@@ -1,0 +1,200 @@
+"""The rows in which the values of checkpoints stand, and the values out of them: whole, or folded along a chain.
+
+A channel's value lies in the row that last wrote it; distances say which. Where that row holds only what was written,
+the rows before it are needed too, which it names; they are fetched in rounds, for all channels at once. The rule: what
+was recorded decides how a value is folded, never the channel as it is declared now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from stepwell.codec import Codec
+from stepwell.errors import CorruptRecordError, UnknownReducerError
+from stepwell.graph.deltas import BUILT_IN, DeltaRule
+from stepwell.plan.tables import Plan
+from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
+from stepwell.store import CheckpointRow, Reader, RecordRow
+from stepwell.superstep import body as layout
+
+Place = tuple[str, int]
+"""A channel, and the seq of a row that says something of it."""
+
+
+Rules = Mapping[str, DeltaRule]
+"""How recorded deltas are folded, by the name they are recorded under."""
+
+NO_RULES: Rules = MappingProxyType({})
+
+
+def row_name(row: CheckpointRow | RecordRow) -> str:
+    """Return how errors name a row."""
+    kind = "checkpoint" if isinstance(row, CheckpointRow) else row.kind
+    return f"{kind} {row.seq} of thread {row.thread_id}"
+
+
+class Holders:
+    """Rows of one thread by seq, each opened when it is first asked for."""
+
+    __slots__ = ("_decoded", "_opened", "records", "rows", "thread_id")
+
+    def __init__(self, thread_id: str, rows: Iterable[CheckpointRow]) -> None:
+        self.thread_id = thread_id
+        self._opened: dict[int, layout.Opened] = {}
+        self._decoded: dict[Place, list[Any]] = {}
+        self.rows = {row.seq: row for row in rows}
+        self.records: dict[int, RecordRow] = {}
+        """By seq: those that values were looked for in."""
+
+    def __getitem__(self, seq: int) -> layout.Opened:
+        found = self._opened.get(seq)
+        if found is None:
+            row = self.rows.get(seq)
+            if row is None:
+                name = f"checkpoint {seq} of thread {self.thread_id}"
+                raise CorruptRecordError(record=name, reason="a later one refers to it and its parent does not")
+            found = self._opened[seq] = _opened(row)
+        return found
+
+    def know(self, seq: int, opened: layout.Opened) -> None:
+        """Take a body that is open already."""
+        self._opened[seq] = opened
+
+    # -- fetching ----------------------------------------------------------------------------------------------------
+
+    def gather_all(self, reader: Reader, seqs: Iterable[int]) -> None:
+        """Fetch all that the values of these checkpoints, which are here, need."""
+        self.gather(reader, ((key, held) for seq in seqs for key, held in layout.holds_of(self[seq], seq).items()))
+
+    def gather(self, reader: Reader, held: Iterable[Place]) -> None:
+        """Fetch all that these channels need, each held by the row at this seq."""
+        waiting = list(held)
+        absent: list[Place] = []
+        seen, needed = set(waiting), set[int]()
+        while waiting or absent:
+            if not waiting:
+                self._fetch(reader, {seq for _, seq in absent})
+                waiting, absent = absent, []
+            key, seq = place = waiting.pop()
+            if seq not in self._opened and seq not in self.rows:
+                absent.append(place)
+                continue
+            opened = self[seq]
+            if stands_apart(opened, key):
+                needed |= layout.records_of(opened, key)
+                further = {(key, seq - link) for link in self._links(key, seq)} - seen
+                seen |= further
+                waiting += further
+        for row in reader.records_at(self.thread_id, sorted(needed)) if needed else ():
+            self.records[row.seq] = row
+
+    def _fetch(self, reader: Reader, seqs: set[int]) -> None:
+        for row in reader.checkpoints(self.thread_id, sorted(seqs)):
+            self.rows[row.seq] = row
+
+    # -- values ------------------------------------------------------------------------------------------------------
+
+    def value(self, codec: Codec, key: str, seq: int, rules: Rules = NO_RULES) -> Any:
+        """Return the value of a channel that the row at `seq` holds, or holds the last writes of. `rules` are those
+        that are not built in."""
+        opened = self[seq]
+        kind, payload = opened.channels[key]
+        if kind == layout.FULL:
+            return codec.loads(payload, key)
+        if kind != layout.DELTA:
+            return codec.loads(self.data(key, seq), key)
+        return self._folded(codec, key, seq, rules)
+
+    def data(self, key: str, seq: int) -> bytes:
+        """Return the bytes of a value that stands whole in the row at `seq`, or in a record of its superstep."""
+        opened, name = self[seq], self._name(seq)
+        kind, payload = opened.channels[key]
+        if kind == layout.POINTER and payload[1] is None:
+            return self._sole_write(key, int(opened.outcomes[payload[0]][3]), name)
+        return layout.value_bytes(opened, key, name)
+
+    def chains(self, holds: Mapping[str, int], plan: Plan) -> dict[str, layout.Chain]:
+        """Return the chains that go on, of the channels that these rows hold."""
+        found: dict[str, layout.Chain] = {}
+        for key in plan.deltas:
+            if key in holds and (chain := layout.chain_of(self[holds[key]], key, holds[key], self._name(holds[key]))):
+                found[key] = chain
+        return found
+
+    def _folded(self, codec: Codec, key: str, seq: int, rules: Rules) -> Any:
+        deltas = [seq, *self._before(key, seq)]
+        snapshot = deltas.pop()
+        whole = self._decoded.get((key, snapshot))
+        if whole is None:
+            whole = self._decoded[key, snapshot] = [codec.loads(self.data(key, snapshot), key)]
+        writes = [write for at in reversed(deltas) for write in self._writes(codec, key, at)]
+        for part in (*whole, *writes):
+            if isinstance(part, Unreadable):
+                return part
+        name = self[seq].channels[key][1][0]
+        rule = BUILT_IN.get(name) or rules.get(name)
+        if rule is None:
+            error = UnknownReducerError(thread_id=self.thread_id, channel=key, reducer=name, seq=seq)
+            if isinstance(codec, LenientCodec):
+                return Unreadable(key, b"", error)
+            raise error
+        return rule.fold(whole[0], writes)
+
+    def _before(self, key: str, seq: int) -> Iterator[int]:
+        """Yield the rows before a delta, back to the one that holds the value whole."""
+        while links := self._links(key, seq):
+            seq -= links[0]
+            yield seq
+
+    def _links(self, key: str, seq: int) -> list[int]:
+        delta = layout.delta_of(self[seq], key, self._name(seq)) if key in self[seq].channels else None
+        return [] if delta is None else delta.links
+
+    def _writes(self, codec: Codec, key: str, seq: int) -> list[Any]:
+        found = self._decoded.get((key, seq))
+        if found is None:
+            found = self._decoded[key, seq] = [codec.loads(data, key) for data in self._datas(key, seq)]
+        return found
+
+    def _datas(self, key: str, seq: int) -> Iterator[bytes]:
+        """Yield the writes that a delta folds, in their order."""
+        opened, name = self[seq], self._name(seq)
+        delta = layout.delta_of(opened, key, name)
+        yield from delta.writes if delta is not None else ()
+        for write in layout.writes_of(opened, key):
+            if isinstance(write, int):
+                yield from self._recorded(key, write, name)
+            else:
+                yield write
+
+    def _recorded(self, key: str, seq: int, name: str) -> Iterator[bytes]:
+        record = self.records.get(seq)
+        if record is None:
+            raise CorruptRecordError(record=name, reason=f"it refers to record {seq}, which is missing")
+        for channel, data in layout.succeeded_writes(record.body, row_name(record)):
+            if channel == key and data:
+                yield data
+
+    def _sole_write(self, key: str, seq: int, name: str) -> bytes:
+        found = list(self._recorded(key, seq, name))
+        if len(found) != 1:
+            raise CorruptRecordError(record=name, reason=f"record {seq} does not hold the one write of {key!r}")
+        return found[0]
+
+    def _name(self, seq: int) -> str:
+        return f"checkpoint {seq} of thread {self.thread_id}"
+
+
+def stands_apart(opened: layout.Opened, key: str) -> bool:
+    """Tell whether other rows have to be read for a channel that this body holds."""
+    kind, payload = opened.channels[key]
+    return kind == layout.DELTA or (kind == layout.POINTER and payload[1] is None)
+
+
+def _opened(row: CheckpointRow) -> layout.Opened:
+    try:
+        return layout.open_checkpoint(row.body, "")
+    except CorruptRecordError:
+        return layout.open_checkpoint(row.body, row_name(row))  # the name costs as much as opening: only now
