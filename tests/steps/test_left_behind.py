@@ -37,18 +37,21 @@ def recorded(saver: SqliteSaver, kind: str) -> list[str]:
 
 
 def beside_a_failed_attempt(saver: SqliteSaver, node: Any) -> Any:
-    """Return a graph whose `node` begins when an attempt of its sibling has failed and been noted."""
-    tried, again = iter([True, False]), threading.Event()
+    """Return a graph whose `node` begins when an attempt of its sibling has failed and been noted, and ends before it."""
+    tried, again, over = iter([True, False]), threading.Event(), threading.Event()
 
     def fails_once(state: Log) -> Any:
         if next(tried):
             raise ConnectionError
         again.set()
+        assert over.wait(60)
         return {"log": ["once more"]}
 
     def follows(state: Log) -> Any:
         assert again.wait(60)
-        return {"log": [node()]}
+        found = node()
+        over.set()
+        return {"log": [found]}
 
     return siblings(saver, fails_once=(fails_once, {"retry_policy": ONCE_MORE}), follows=follows)
 
