@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from stepwell import InMemorySaver
+from stepwell.cli.driving import config_of, interrupted
+from tests.cli import flows
 from tests.cli.calls import Answer, Call, Work, command_line, environment, witnessed
 
 
@@ -46,6 +49,17 @@ def test_ctrl_c_exits_130_after_the_run_has_been_recorded(work: Work, answer: An
     assert witnessed(folder).count("hangs") == 1
     if graph == "long":  # beside `hangs`, the signal may come before `first` has returned
         assert witnessed(folder) == ["first", "hangs"]
+
+
+def test_a_run_whose_end_is_not_on_record_is_not_said_to_be_recorded(folder: Path) -> None:
+    graph = flows.chain(flows.first, flows.hangs).compile(InMemorySaver())
+    stream: Any = graph.stream({}, config_of("t"), stream_mode="updates")
+    next(stream)
+    assert str(interrupted(graph, "t")) == (
+        "The run of thread 't' was cut off before its end was recorded, as that of a process that died."
+    )
+    stream.close()
+    assert str(interrupted(graph, "t")) == "The run of thread 't' was interrupted; what it finished is recorded."
 
 
 def test_a_thread_that_is_being_run_is_busy(work: Work, call: Call) -> None:

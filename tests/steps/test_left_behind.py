@@ -37,7 +37,7 @@ def recorded(saver: SqliteSaver, kind: str) -> list[str]:
 
 
 def beside_a_failed_attempt(saver: SqliteSaver, node: Any) -> Any:
-    """Return a graph whose `node` begins when an attempt of its sibling has failed and been noted, and ends before it."""
+    """Return a graph whose `node` begins when an attempt of its sibling has failed and been noted, and ends first."""
     tried, again, over = iter([True, False]), threading.Event(), threading.Event()
 
     def fails_once(state: Log) -> Any:

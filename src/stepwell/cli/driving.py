@@ -19,6 +19,7 @@ from stepwell.cli.progress import MODES, Progress
 from stepwell.cli.rendering import Renderer
 from stepwell.cli.screen import one_line, say
 from stepwell.errors import CodecError, RunError, StepwellError
+from stepwell.runtime.ctrl_c import driven
 
 if TYPE_CHECKING:
     from stepwell.engine import CompiledGraph
@@ -40,13 +41,23 @@ def drive(graph: CompiledGraph, thread_id: str, begin: Begin, *, quiet: bool, ag
     """
     progress = Progress(store_of(graph), thread_id, quiet=quiet)
     try:
-        _pull(graph, begin, progress)
+        driven(_pull, graph, begin, progress)
     except KeyboardInterrupt:
-        raise RunStopped(RunInterruptedError(thread_id=thread_id), again) from None
+        raise RunStopped(interrupted(graph, thread_id), again) from None
     except (Exception, SystemExit) as error:  # the edge to user code
         stopped = _stopped(error, thread_id, progress, again)
         raise stopped from (None if stopped is error else error)
     return read_head(graph, thread_id, progress.values)
+
+
+def interrupted(graph: CompiledGraph, thread_id: str) -> RunInterruptedError:
+    """Return what to say of a run that Ctrl-C ended: that it is recorded, only where it is."""
+    with store_of(graph).reading() as reader:
+        thread = reader.thread(thread_id)
+    if thread is None or not thread.run_id:
+        return RunInterruptedError(thread_id=thread_id)
+    text = f"The run of thread {thread_id!r} was cut off before its end was recorded, as that of a process that died."
+    return RunInterruptedError(text, thread_id=thread_id)
 
 
 def _pull(graph: CompiledGraph, begin: Begin, progress: Progress) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from stepwell.runtime.ctrl_c import lets_ctrl_c_in
 from stepwell.runtime.ports import background_loop, done
 from stepwell.runtime.requests import Done, Raised, Started
 
@@ -88,10 +90,15 @@ def run_on_background_loop(call: Call) -> Any:
 
     future = asyncio.run_coroutine_threadsafe(perform_async(call), background_loop.get())
     try:
-        return future.result()
+        return _result(future)
     except BaseException:
         future.cancel()
         raise
+
+
+@lets_ctrl_c_in
+def _result(future: Future[Any]) -> Any:
+    return future.result()
 
 
 def start_on_background_loop(call: Call, post: Callable[[Done], None]) -> Callable[[], Any]:

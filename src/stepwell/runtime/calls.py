@@ -18,6 +18,7 @@ from stepwell.graph.policies import RetryPolicy, TimeoutPolicy
 from stepwell.graph.types import MISSING
 from stepwell.plan.tables import BranchPlan, Callee, NodePlan
 from stepwell.runtime.caching import cached_callee
+from stepwell.runtime.ctrl_c import lets_ctrl_c_in
 from stepwell.runtime.deadlines import Deadline, cancellable
 from stepwell.runtime.journal import journal_of
 from stepwell.runtime.progress import load_langchain
@@ -103,6 +104,7 @@ class Call(Scope):
             self.children.wait(None)
         return value
 
+    @lets_ctrl_c_in
     def _enter(self) -> Any:
         self.enter()
         if self.kwargs:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.runtime.async_calls import run_on_background_loop, start_on_background_loop
+from stepwell.runtime.ctrl_c import check, driven, lets_ctrl_c_in, wakes_on_ctrl_c
 from stepwell.runtime.ports import on_thread
 from stepwell.runtime.requests import DURABLE, Ask, Blocking, Done, Mail, Perform, Settle, Sleep, Write
 from stepwell.runtime.stream.consumer import Halted
@@ -75,11 +76,13 @@ class SyncPort:
             assert store is not None
             return store.settle(request.future)
         if isinstance(request, Sleep):
-            return time.sleep(request.seconds)
+            return _sleep(request.seconds)
         assert isinstance(request, Blocking)
         return request.function()
 
+    @wakes_on_ctrl_c
     def _collect(self, timeout: float | None) -> list[Done]:
+        check()
         mail: list[Done] = []
         try:
             item = self._mail.get(timeout=timeout)
@@ -92,12 +95,23 @@ class SyncPort:
             return mail
 
 
+@lets_ctrl_c_in
+def _sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
 def _performed(call: Call) -> Any:
+    check()
     return call.owner.take(run_on_background_loop(call)) if call.callee.is_async else call.owner.perform(call)
 
 
 def drive_sync(coroutine: Coroutine[Ask, Any, Result], port: SyncPort) -> Result:
     """Run to the end on this thread; return what the run returns, raise what it raises."""
+    result: Result = driven(_drive, coroutine, port)
+    return result
+
+
+def _drive(coroutine: Coroutine[Ask, Any, Any], port: SyncPort) -> Any:
     answer: Any = None
     send = coroutine.send
     try:
@@ -110,11 +124,23 @@ def drive_sync(coroutine: Coroutine[Ask, Any, Result], port: SyncPort) -> Result
             else:
                 request = send(answer)
     except StopIteration as done:
-        return done.value  # type: ignore[no-any-return]
+        return done.value
 
 
 def stream_sync(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -> Iterator[Any]:
     """Run as far as the consumer pulls, yielding what the stream holds. Closing the iterator halts the run."""
+    chunks = _chunks(begin, port)
+    try:
+        while (chunk := driven(next, chunks, _OVER)) is not _OVER:
+            yield chunk
+    finally:
+        driven(chunks.close)
+
+
+_OVER = object()
+
+
+def _chunks(begin: Callable[[], Coroutine[Ask, Any, Any]], port: SyncPort) -> Generator[Any, None, None]:
     stream = port.run.stream
     assert stream is not None
     coroutine = begin()

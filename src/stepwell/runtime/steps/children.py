@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from stepwell.errors import GraphInterrupt
+from stepwell.runtime.ctrl_c import lets_ctrl_c_in
 from stepwell.runtime.requests import Raised
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def _interrupts(error: BaseException | None) -> bool:
     return error is not None and not isinstance(error, Exception | GraphInterrupt | BaseExceptionGroup)
 
 
+@lets_ctrl_c_in
 def _await(future: Future[Any]) -> None:
     """Wait for a future. Whatever comes of it is its caller's, but for an interruption."""
     try:
