@@ -8,7 +8,9 @@ from stepwell.clock import Clock
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing.store_suite import *  # noqa: F403
 from stepwell.testing.store_suite.fixtures import StoreFactory
-from stepwell.testing.store_suite.shared import *  # noqa: F403
+from stepwell.testing.store_suite.shared import TestOneHost, TestTwoStores, other
+
+__all__ = ["TestOneHost", "TestTwoStores", "other"]
 
 
 @pytest.fixture

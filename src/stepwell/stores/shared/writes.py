@@ -100,6 +100,21 @@ class Writes:
         head = (thread_id, graph_id, commit.status, epoch, run_id, holder, until, rows[0], rows[1], rows[2], commit.now)
         return (*head, thread_digest(head), commit.seen_seq, commit.run_id, self._holder)
 
+    def knows(self, commit: Commit) -> bool:
+        """Tell whether `fence` need not look anything up."""
+        known = self._graphs.get(commit.thread_id)
+        return known is not None and known[0] == commit.epoch
+
+    def on(self, statements: Statements) -> Writes:
+        """Return the same, on another connection: what is known of threads is shared."""
+        same = Writes(statements, self._leases, self._counts)
+        same._graphs = self._graphs
+        return same
+
+    def forget(self, thread_id: str) -> None:
+        """A thread that is not driven here any more needs no note."""
+        self._graphs.pop(thread_id, None)
+
     def admit(self, claim: Claim) -> tuple[ThreadRow, bytes] | None:
         """Take the thread; return its row and digest as written, or None where it is not as seen any more."""
         if claim.whole and not are_as_seen(self._on, self._counts, claim.rows.effects):
@@ -270,6 +285,13 @@ class Writes:
     def _thread(self, thread_id: str) -> ThreadRow | None:
         found = self._execute(self._on.query("thread_to_write"), {"thread_id": thread_id}).fetchall()
         return THREADS.verified(found[0]) if found else None
+
+
+def check_stray(thread_id: str, rows: Rows, run: RunRow | None) -> None:
+    """Raise where a write to a thread holds a row of another one."""
+    for row in (*rows.checkpoints, *rows.records, *(() if run is None else (run,))):
+        if row.thread_id != thread_id:
+            raise _stray(thread_id, row.thread_id)
 
 
 def _stray(thread_id: str, other: str) -> ValueError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import apsw
 
 from stepwell.errors import CorruptRecordError, StoreError, UnsupportedStorageError
+from stepwell.stores.shared.unwritten import unwritten
 
 DAMAGE = (apsw.CorruptError, apsw.NotADBError, apsw.FormatError, apsw.SQLError, apsw.TooBigError)
 """What SQLite raises over a file that was altered, from statements that only read."""
@@ -20,11 +21,6 @@ def translated(error: BaseException, thread_id: str) -> BaseException:
     told = _told(error, thread_id)
     told.__cause__ = error
     return told
-
-
-def unwritten(thread_id: str) -> str:
-    """Say that a write changed nothing. Items belong to no thread."""
-    return f"Nothing was written; thread {thread_id!r} is as it was." if thread_id else "Nothing was written."
 
 
 def unopened(error: apsw.Error, path: str) -> StoreError:

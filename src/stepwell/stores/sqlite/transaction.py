@@ -20,10 +20,11 @@ from stepwell.stores.shared.charging import charging
 from stepwell.stores.shared.holder import is_gone, this_process
 from stepwell.stores.shared.member import Member, Renewal
 from stepwell.stores.shared.statements import Leases, Statements, locked_already
+from stepwell.stores.shared.unwritten import unwritten
 from stepwell.stores.shared.writes import Writes
 from stepwell.stores.sqlite import sql
 from stepwell.stores.sqlite.connection import MEMORY, open_writer
-from stepwell.stores.sqlite.damage import translated, unwritten
+from stepwell.stores.sqlite.damage import translated
 from stepwell.stores.sqlite.outcome import find_outcome
 
 

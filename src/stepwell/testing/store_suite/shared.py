@@ -1,6 +1,8 @@
 """The contract between two stores on one database: import it for a backend that several stores share.
 
-from stepwell.testing.store_suite.shared import *
+    from stepwell.testing.store_suite.shared import TestTwoStores, TestOneHost, other
+
+with `TestManyHosts` for `TestOneHost` where stores on different hosts share it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from stepwell.testing.clock import FakeClock
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
 from stepwell.testing.store_suite.fixtures import StoreFactory
 
-__all__ = ["TestTwoStores", "other"]
+__all__ = ["TestManyHosts", "TestOneHost", "TestTwoStores", "other"]
 
 
 @pytest.fixture
@@ -109,9 +111,30 @@ class TestTwoStores:
         watcher.join()
         assert faults == []
 
+
+class TestOneHost:
+    """Where all stores are on one host, whose clock leases run by."""
+
     def test_a_lease_of_another_boot_has_expired(self, store: Store, store_factory: StoreFactory) -> None:
         started(store)
         rebooted = store_factory(FakeClock(boottime=1.0, boot_id="next-boot"))
         row = Drive(rebooted, run_id="run-2").take_over()
         assert (row.epoch, row.run_id) == (2, "run-2")
         rebooted.close()
+
+
+class TestManyHosts:
+    """Where stores may be on hosts of their own: another boot is another host, of which nothing is known."""
+
+    def test_a_lease_of_another_host_holds_until_it_expires(
+        self, store: Store, store_factory: StoreFactory, clock: FakeClock
+    ) -> None:
+        started(store)
+        elsewhere = FakeClock(boottime=clock.boottime(), boot_id="another-host")
+        other = store_factory(elsewhere)
+        with pytest.raises(ThreadBusyError):
+            Drive(other, run_id="run-2").take_over()
+        elsewhere.advance(31.0)
+        row = Drive(other, run_id="run-2").take_over()
+        assert (row.epoch, row.run_id) == (2, "run-2")
+        other.close()

@@ -30,7 +30,7 @@
 -- superstep then updates the thread and inserts what it made; the last commit also settles the run and frees the thread.
 -- `seq` is one counter per thread over checkpoints and records of all namespaces and lineages.
 --
--- meta         what a database says of itself: the version of its schema.
+-- meta         what a database says of itself: the version of its schema, and by what it is known among all databases.
 --
 -- Every row ends in a digest over its other columns; a shape's key is its digest. Text is compared byte by byte
 -- (collate "C"), as in SQLite: order is the same on both. It holds no NUL here, so `packing.py` escapes it.
@@ -228,4 +228,4 @@ create table stepwell.keys (
   digest     bytea            not null
 );
 
-insert into stepwell.meta (name, value) values ('schema_version', '1');
+insert into stepwell.meta (name, value) values ('schema_version', '1'), ('database', gen_random_uuid());

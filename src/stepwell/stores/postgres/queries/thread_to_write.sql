@@ -1,0 +1,5 @@
+-- One thread, about to be written. Locks the thread row.
+select thread_id, graph_id, status, epoch, run_id, holder, lease_until, head_seq, head_digest, lineages, updated_at, digest
+from stepwell.threads
+where thread_id = %(thread_id)s
+for update
