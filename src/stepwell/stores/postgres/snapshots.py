@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from stepwell.store import Fault
 from stepwell.stores.postgres.connections import Connections
 from stepwell.stores.postgres.source import PostgresSource
 from stepwell.stores.shared.audit import audit
@@ -26,7 +27,7 @@ class Snapshots:
         finally:
             source.end()
 
-    def audit(self) -> Iterator[str]:
+    def audit(self) -> Iterator[Fault]:
         """Check every row, in one snapshot."""
         source = PostgresSource(self._connections, self._schema)
         try:
