@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         CodecError as CodecError,
         CommitUnknownError as CommitUnknownError,
         CorruptRecordError as CorruptRecordError,
+        DatabaseEncryptedError as DatabaseEncryptedError,
         DatabaseUnavailableError as DatabaseUnavailableError,
         DuplicateTypeError as DuplicateTypeError,
         EffectBusyError as EffectBusyError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         EffectNotInDoubtError as EffectNotInDoubtError,
         EffectNotPerformed as EffectNotPerformed,
         EmptyInputError as EmptyInputError,
+        EncryptionError as EncryptionError,
         GeneratorEntrypointError as GeneratorEntrypointError,
         GraphChangedError as GraphChangedError,
         GraphError as GraphError,
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
         InvalidDecisionError as InvalidDecisionError,
         InvalidGraphError as InvalidGraphError,
         InvalidItemError as InvalidItemError,
+        InvalidKeyError as InvalidKeyError,
         InvalidNamespaceError as InvalidNamespaceError,
         InvalidResolutionError as InvalidResolutionError,
         InvalidUpdateError as InvalidUpdateError,
@@ -66,10 +69,14 @@ if TYPE_CHECKING:
         ItemsClosedError as ItemsClosedError,
         JoinNotReleasedWarning as JoinNotReleasedWarning,
         JournalError as JournalError,
+        KeyServiceError as KeyServiceError,
+        KeyTakenError as KeyTakenError,
         LeaseLostError as LeaseLostError,
+        LostKeyError as LostKeyError,
         MergeError as MergeError,
         MessageConflictError as MessageConflictError,
         MigrationError as MigrationError,
+        MissingKeyError as MissingKeyError,
         NestedInterruptError as NestedInterruptError,
         NestedThreadError as NestedThreadError,
         NoCacheError as NoCacheError,
@@ -80,6 +87,8 @@ if TYPE_CHECKING:
         NothingToRetryError as NothingToRetryError,
         ParentCommand as ParentCommand,
         PendingWorkError as PendingWorkError,
+        PlaintextDatabaseError as PlaintextDatabaseError,
+        PlaintextRecordError as PlaintextRecordError,
         PoisonedRunError as PoisonedRunError,
         ReadOnlySaverError as ReadOnlySaverError,
         RunConflictError as RunConflictError,
@@ -91,6 +100,7 @@ if TYPE_CHECKING:
         StepwellError as StepwellError,
         StoreError as StoreError,
         StreamClosedError as StreamClosedError,
+        TamperedRecordError as TamperedRecordError,
         ThreadBusyError as ThreadBusyError,
         ThreadExistsError as ThreadExistsError,
         UnknownCheckpointError as UnknownCheckpointError,
@@ -105,6 +115,7 @@ if TYPE_CHECKING:
         UnsupportedStorageError as UnsupportedStorageError,
         UsageError as UsageError,
         WaitTimeoutError as WaitTimeoutError,
+        WrongKeyError as WrongKeyError,
     )
     from stepwell.graph.approval import (
         Approval as Approval,
@@ -265,6 +276,20 @@ if TYPE_CHECKING:
     from stepwell.store.cache import (
         Cache as Cache,
         CacheKey as CacheKey,
+    )
+    from stepwell.stores.encrypted.cache import (
+        EncryptedCache as EncryptedCache,
+    )
+    from stepwell.stores.encrypted.encryption import (
+        Encryption as Encryption,
+    )
+    from stepwell.stores.encrypted.services import (
+        KeyContext as KeyContext,
+        KeyService as KeyService,
+        LocalKeys as LocalKeys,
+    )
+    from stepwell.stores.encrypted.wrapping import (
+        Rekeyed as Rekeyed,
     )
     from stepwell.stores.sqlite.cache import (
         InMemoryCache as InMemoryCache,

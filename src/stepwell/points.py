@@ -26,6 +26,8 @@ ENDED = "run.ended"
 WAIT_DURABLE = "wait.durable"
 ARRIVED_DURABLE = "wait.arrived_durable"
 COPY_READ = "copy.read"
+DATA_KEY_WRAPPED = "key.wrapped"
+KEYS_REWRAPPED = "key.rewrapped"
 BEGUN = "transaction.begun"
 FENCED = "transaction.fenced"
 ROWS_DELETED = "transaction.rows_deleted"
@@ -51,6 +53,8 @@ ALL: tuple[str, ...] = (
     WAIT_DURABLE,
     ARRIVED_DURABLE,
     COPY_READ,
+    DATA_KEY_WRAPPED,
+    KEYS_REWRAPPED,
     BEGUN,
     FENCED,
     ROWS_DELETED,

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-HEAVY = ["apsw", "asyncio", "click", "langchain_core", "ormsgpack", "psycopg", "pydantic", "rich"]
+HEAVY = ["apsw", "asyncio", "click", "cryptography", "langchain_core", "ormsgpack", "psycopg", "pydantic", "rich"]
 
 
 def test_import_loads_no_heavy_module() -> None:

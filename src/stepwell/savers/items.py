@@ -8,13 +8,15 @@ from __future__ import annotations
 import asyncio
 import os
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from stepwell.clock import Clock, SystemClock
-from stepwell.errors import InvalidItemError, UnsupportedStorageError
+from stepwell.errors import InvalidConfigError, InvalidItemError, UnsupportedStorageError
 from stepwell.items import ItemTable, TTLConfig
 from stepwell.savers.reading import ReadingSaver
 from stepwell.store import Store
+from stepwell.stores.encrypted.encryption import Encryption
+from stepwell.stores.encrypted.wrapping import with_encryption
 from stepwell.stores.sqlite.connection import MEMORY
 from stepwell.stores.sqlite.saver import SqliteStore as Database
 
@@ -70,7 +72,8 @@ class SqliteStore(OpenedItems):
 
     Give it a path, or the saver itself, whose connections it then shares. `ttl`: `{"default_ttl": minutes,
     "refresh_on_read": bool}` for items put without `ttl=` and reads that do not say. `index=` is refused: nothing here
-    searches by meaning.
+    searches by meaning. `encryption` is that of `SqliteSaver`: values cannot be read without the keys, namespaces and
+    keys of items can.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class SqliteStore(OpenedItems):
         index: None = None,
         synchronous: str = "full",
         clock: Clock | None = None,
+        encryption: Encryption | None = None,
     ) -> None:
         refuse_index(index)
         if not isinstance(place, str | os.PathLike | ReadingSaver):
@@ -88,9 +92,13 @@ class SqliteStore(OpenedItems):
             raise UnsupportedStorageError(
                 f'SqliteStore takes a path or a saver, not a {given}: pass SqliteStore("threads.db").', reason="no path"
             )
-        shared = isinstance(place, ReadingSaver)
-        rows: Any = place.store if isinstance(place, ReadingSaver) else Database(place, synchronous=synchronous)
-        super().__init__(rows, ttl, clock, shared=shared)
+        if not isinstance(place, ReadingSaver):
+            rows = with_encryption(Database(place, synchronous=synchronous), encryption)
+            super().__init__(rows, ttl, clock, shared=False)
+        elif encryption is None:
+            super().__init__(place.store, ttl, clock, shared=True)
+        else:
+            raise InvalidConfigError(reason="the item store has its saver's encryption: leave it out", key="encryption")
 
     @classmethod
     def from_conn_string(cls, conn_string: str, *, ttl: TTLConfig | None = None, index: None = None) -> Self:

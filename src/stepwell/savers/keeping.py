@@ -16,6 +16,7 @@ from stepwell.runtime.editing.origins import origin_of
 from stepwell.savers.copying import copy_thread
 from stepwell.savers.reading import ReadingSaver
 from stepwell.savers.runs import RunPage, RunRecord, ThreadId, read_events, read_run, read_runs
+from stepwell.stores.encrypted.wrapping import Rekeyed, rekey
 from stepwell.superstep.origin import Origin
 
 
@@ -44,6 +45,18 @@ class KeepingSaver(ReadingSaver):
     async def aget_origin(self, thread_id: ThreadId) -> Origin | None:
         """Do as `get_origin`, without blocking the event loop."""
         return await asyncio.to_thread(self.get_origin, thread_id)
+
+    def rekey(self) -> Rekeyed:
+        """Wrap every data key anew that another key has wrapped than the current one. No row of any thread changes.
+
+        Each page of them is durable before the next; a call that was interrupted is repeated, and goes on there. A key
+        that wraps no data key any more can go. Raises InvalidConfigError where the saver has no `encryption`.
+        """
+        return rekey(self.store)
+
+    async def arekey(self) -> Rekeyed:
+        """Do as `rekey`, without blocking the event loop."""
+        return await asyncio.to_thread(self.rekey)
 
     def runs(self, thread_id: ThreadId, *, limit: int | None = None, before: str | None = None) -> RunPage:
         """Return the thread's runs, last started or taken over first: at most `limit`, and only those before the run

@@ -13,6 +13,8 @@ from typing import Self
 from stepwell.errors import InvalidConfigError, UnsupportedStorageError
 from stepwell.savers.keeping import KeepingSaver
 from stepwell.savers.reading import OnUnknownType
+from stepwell.stores.encrypted.encryption import Encryption
+from stepwell.stores.encrypted.wrapping import with_encryption
 from stepwell.stores.sqlite.saver import SqliteStore
 
 MEMORY = ":memory:"
@@ -29,9 +31,13 @@ class SqliteSaver(KeepingSaver):
     A file that an older release wrote is migrated as it is opened, in one transaction for each migration; with
     `migrate=False` it is refused (SchemaOutdatedError) until `stepwell migrate` has done it. A file that a newer
     release has migrated is refused either way: SchemaNewerError.
+
+    With `encryption` nothing that a user gave or a node made can be read from the file without the keys. An encrypted
+    file opened without is locked: threads can be listed, verified and deleted, all else is DatabaseEncryptedError.
     """
 
     store: SqliteStore
+    """Or, of an encrypted file, what stands over one: whoever needs more than the contract's verbs looks first."""
 
     def __init__(
         self,
@@ -40,6 +46,7 @@ class SqliteSaver(KeepingSaver):
         synchronous: str = "full",
         on_unknown_type: OnUnknownType = "raise",
         migrate: bool = True,
+        encryption: Encryption | None = None,
     ) -> None:
         if not isinstance(path, str | os.PathLike):
             raise UnsupportedStorageError(
@@ -47,12 +54,20 @@ class SqliteSaver(KeepingSaver):
                 'pass the file\'s name, as in SqliteSaver("threads.db"); the saver opens its own connections.',
                 reason="not a path",
             )
-        super().__init__(SqliteStore(path, synchronous=synchronous, migrate=migrate), on_unknown_type)
+        rows = SqliteStore(path, synchronous=synchronous, migrate=migrate)
+        super().__init__(with_encryption(rows, encryption), on_unknown_type)
 
     @classmethod
-    def from_conn_string(cls, conn_string: str, *, synchronous: str = "full", migrate: bool = True) -> Self:
+    def from_conn_string(
+        cls,
+        conn_string: str,
+        *,
+        synchronous: str = "full",
+        migrate: bool = True,
+        encryption: Encryption | None = None,
+    ) -> Self:
         """Open the file for one block: `with SqliteSaver.from_conn_string("threads.db") as saver: ...`."""
-        return cls(conn_string, synchronous=synchronous, migrate=migrate)
+        return cls(conn_string, synchronous=synchronous, migrate=migrate, encryption=encryption)
 
     def setup(self) -> None:
         """Do nothing: tables are made, and migrated, when the file is opened."""
@@ -68,10 +83,17 @@ class InMemorySaver(SqliteSaver):
     for whose writes there is none fails with StoreError, and its thread stays as it was.
     """
 
-    def __init__(self, *, max_bytes: int | None = None, on_unknown_type: OnUnknownType = "raise") -> None:
+    def __init__(
+        self,
+        *,
+        max_bytes: int | None = None,
+        on_unknown_type: OnUnknownType = "raise",
+        encryption: Encryption | None = None,
+    ) -> None:
         if max_bytes is not None and max_bytes < LEAST_BYTES:
             raise InvalidConfigError(reason=f"max_bytes is at least {LEAST_BYTES}, not {max_bytes}", key="max_bytes")
-        KeepingSaver.__init__(self, SqliteStore(MEMORY, max_bytes=max_bytes), on_unknown_type)
+        rows = with_encryption(SqliteStore(MEMORY, max_bytes=max_bytes), encryption)
+        KeepingSaver.__init__(self, rows, on_unknown_type)
 
 
 AsyncSqliteSaver = SqliteSaver

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
-from stepwell.errors import CorruptRecordError, InvalidConfigError
+from stepwell.errors import CorruptRecordError, EncryptionError, InvalidConfigError
 from stepwell.graph.types import Waiting
 from stepwell.runtime.loading import row_name
 from stepwell.runtime.reading.paging import Paged
@@ -136,7 +136,7 @@ def _summary(reader: Reader, row: ThreadRow, status: str) -> ThreadSummary:
         newest = reader.newest(row.thread_id, "")
         runs = reader.runs(row.thread_id, 1)
         waiting = _waiting(reader, newest) if newest is not None and status == lifecycle.WAITING else ()
-    except CorruptRecordError as error:  # the others are listed all the same, and this one says what is wrong with it
+    except (CorruptRecordError, EncryptionError) as error:  # the others are listed all the same; this one says why
         damage = str(error)
     return ThreadSummary(
         thread_id=row.thread_id,
