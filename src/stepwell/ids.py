@@ -97,6 +97,19 @@ class TaskIds:
         return hasher.hexdigest()
 
 
+def is_holdable(text: str) -> bool:
+    """Whether every database can hold the text as an id or a name: it is valid Unicode without NUL."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def holdable(text: str) -> str:
+    """Return the text with whatever no database can hold spelled out."""
+    return text if is_holdable(text) else text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
 def interrupt_id(task_id: str, call_id: str) -> str:
     """Return the id of one question: one task's call of `interrupt`."""
     return structural_hash("interrupt", task_id, call_id)

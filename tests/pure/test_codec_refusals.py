@@ -5,6 +5,7 @@ import decimal
 import enum
 import io
 import random
+import re
 import sys
 import threading
 from collections import defaultdict, deque
@@ -18,7 +19,7 @@ import pytest
 from pydantic import BaseModel, PrivateAttr
 
 from stepwell.codec import Codec, Registry
-from stepwell.errors import UnserializableValueError
+from stepwell.errors import CorruptRecordError, UnserializableValueError
 
 
 @dataclass
@@ -206,6 +207,17 @@ def test_a_time_zone_without_a_key_is_refused() -> None:
     zone = ZoneInfo.from_file(io.BytesIO(header + counts + bytes(4) + bytes(2) + b"XYZ\0"))
     assert refusal([zone], "x").fields()["path"] == "x[0]"
     assert refusal([datetime(2026, 1, 1, tzinfo=zone)], "x").fields()["path"] == "x[0]"
+
+
+def test_a_pattern_that_prints_itself_when_it_is_compiled_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    codec = Codec(Registry().with_types(re.Pattern))
+    with pytest.raises(UnserializableValueError, match="would print it"):
+        codec.dumps([re.compile("a", re.DEBUG)])
+    capsys.readouterr()
+    data = codec.dumps([re.compile("a")])
+    with pytest.raises(CorruptRecordError, match="not the flags of a pattern"):
+        codec.loads(data.replace(b"\xa1a\x20", b"\xa1a\x21"))
+    assert capsys.readouterr().out == ""
 
 
 def test_a_list_that_contains_itself_is_refused_at_the_place_where_it_does() -> None:

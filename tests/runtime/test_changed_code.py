@@ -421,7 +421,7 @@ def test_Q4_a_mismatch_shows_what_was_recorded_which_code_and_how_to_go_on(saver
         ({"aliases": ["old"]}, "aliases are written as {old name: name now}"),
         ({"version": 2}, "version is text, not 2: write version='2'"),
         ({"version": None}, "version is text"),
-        ({"version": "\ud800"}, "version is not valid Unicode"),
+        ({"version": "\ud800"}, "version holds a NUL or is not valid Unicode"),
         ({"name": 5}, "name is text, not 5: write name='5'"),
     ],
 )

@@ -84,20 +84,27 @@ def _load_fraction(value: Any) -> Fraction:
     return Fraction(*(expect(part, int) for part in expect_list(value, 2)))
 
 
+_QUIET: Final = int(re.ASCII | re.IGNORECASE | re.LOCALE | re.MULTILINE | re.DOTALL | re.UNICODE | re.VERBOSE)
+
+
 def _dump_proxy(value: MappingProxyType[Any, Any]) -> Any:
     (mapping,) = gc.get_referents(value)  # the mapping itself: its copy() may be anything
     return mapping
 
 
 def _dump_pattern(value: re.Pattern[Any]) -> list[Any]:
-    if isinstance(value.pattern, str | bytes):
-        return [value.pattern, value.flags]
-    raise Refused(": its pattern is neither str nor bytes")
+    if not isinstance(value.pattern, str | bytes):
+        raise Refused(": its pattern is neither str nor bytes")
+    if value.flags & ~_QUIET:
+        raise Refused(": compiling it again would print it")
+    return [value.pattern, value.flags]
 
 
 def _load_pattern(value: Any) -> re.Pattern[Any]:
     pattern, flags = expect_list(value, 2)
-    compiled: re.Pattern[Any] = re.compile(expect(pattern, str, bytes), expect(flags, int))
+    if expect(flags, int) & ~_QUIET:
+        raise Malformed("not the flags of a pattern")
+    compiled: re.Pattern[Any] = re.compile(expect(pattern, str, bytes), flags)
     return compiled
 
 

@@ -190,7 +190,10 @@ class Decoder:
         name, items = expect_list(payload, 2)
         if name is None:
             return defaultdict(None, expect(items, dict))
-        factory = FACTORIES.get(expect(name, str)) or self._entry(name, items).cls
+        if (factory := FACTORIES.get(expect(name, str))) is None:
+            if (entry := self._registry.of_name(name)) is None:
+                raise Unbuildable(name, items)
+            factory = entry.cls
         return defaultdict(factory, expect(items, dict))
 
     def _load_pattern(self, payload: Any) -> Any:

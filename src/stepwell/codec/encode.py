@@ -130,9 +130,9 @@ class Encoder:
             raise
 
     def _lower(self, value: Any, native: frozenset[type[Any]], level: int = 0) -> Any:
-        if level > NATIVE_LEVELS:
-            raise TooDeep
         kind = type(value)
+        if level >= NATIVE_LEVELS and (kind is list or kind is dict):
+            raise TooDeep
         if kind is list:
             return [self._lower(item, native, level + 1) if type(item) in _LOWERED else item for item in value]
         if kind is dict:

@@ -18,6 +18,7 @@ from stepwell.graph.injection import first_parameter
 from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy
 from stepwell.graph.schema import is_schema_class
 from stepwell.graph.types import END, START, Command
+from stepwell.ids import is_holdable
 
 RESERVED_CHARACTERS = ("|", ":")
 GotoMode = Literal["add", "replace"]
@@ -65,6 +66,8 @@ def new_node_name(name: str) -> str:
         raise InvalidGraphError(f"Node `{name}` is reserved.", node=name)
     if not name:
         raise InvalidGraphError("A node name must not be empty.", node=name)
+    if not is_holdable(name):
+        raise InvalidGraphError(f"A node name is valid Unicode without NUL, not {name!r}.", node=name)
     for character in RESERVED_CHARACTERS:
         if character in name:
             raise InvalidGraphError(

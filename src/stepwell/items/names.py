@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from stepwell.errors import InvalidItemError, InvalidNamespaceError
+from stepwell.ids import is_holdable
 from stepwell.items.ops import Namespace
 
 RESERVED = "langgraph"
@@ -23,10 +24,10 @@ def checked_labels(given: Any) -> Namespace:
             raise _invalid(given, f"label {label!r} is a {type(label).__name__}, not a str")
         if not label:
             raise _invalid(given, "a label is empty")
-        if "." in label or "\0" in label:
-            raise _invalid(given, f"label {label!r} holds a period or a NUL")
-        if not _is_text(label):
-            raise _invalid(given, f"label {label!r} is not valid Unicode")
+        if "." in label:
+            raise _invalid(given, f"label {label!r} holds a period")
+        if not is_holdable(label):
+            raise _invalid(given, f"label {label!r} holds a NUL or is not valid Unicode")
     return tuple(given)
 
 
@@ -43,8 +44,8 @@ def checked_namespace(given: Any) -> Namespace:
 def checked_key(given: Any) -> str:
     """Return a key as text, as LangGraph takes it."""
     key = str(given)
-    if not _is_text(key):
-        raise InvalidItemError(reason=f"the key {key!r} is not valid Unicode")
+    if not is_holdable(key):
+        raise InvalidItemError(reason=f"the key {key!r} holds a NUL or is not valid Unicode")
     return key
 
 
@@ -61,14 +62,6 @@ def split(text: str) -> Namespace:
 def is_below(namespace: str, prefix: str) -> bool:
     """Tell whether a stored namespace is this one or lies below it."""
     return not prefix or namespace == prefix or namespace.startswith(f"{prefix}.")
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _invalid(given: Any, reason: str) -> InvalidNamespaceError:

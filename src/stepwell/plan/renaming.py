@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from stepwell.errors import InvalidGraphError
+from stepwell.ids import is_holdable
 from stepwell.plan.tables import Changed
 
 ON_CHANGE = ("ignore", "warn", "raise")
@@ -44,10 +45,8 @@ def stored_text(given: object, what: str) -> str:
     """Return a name or version as every row of a thread will hold it. Raises InvalidGraphError."""
     if not isinstance(given, str):
         raise InvalidGraphError(f"{what} is text, not {given!r}: write {what}={str(given)!r}")
-    try:
-        given.encode()
-    except UnicodeEncodeError:
-        raise InvalidGraphError(f"{what} is not valid Unicode: {given!r}") from None
+    if not is_holdable(given):
+        raise InvalidGraphError(f"{what} holds a NUL or is not valid Unicode: {given!r}")
     return given
 
 

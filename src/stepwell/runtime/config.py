@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from stepwell.errors import InvalidConfigError
+from stepwell.ids import is_holdable
 from stepwell.runtime.misspelt import check_spelling
 
 TOP_LEVEL = frozenset(
@@ -73,7 +74,7 @@ def parse_config(config: Mapping[str, Any] | None, *defaults: Mapping[str, Any] 
     return RunConfig(
         thread_id=_thread_id(configurable),
         checkpoint_id=_optional_text(configurable, "checkpoint_id"),
-        namespace=configurable.get("checkpoint_ns") or "",
+        namespace=_optional_text(configurable, "checkpoint_ns") or "",
         run_id=_run_id(given),
         recursion_limit=_positive(given, "recursion_limit") or DEFAULT_RECURSION_LIMIT,
         max_concurrency=_positive(given, "max_concurrency"),
@@ -144,6 +145,8 @@ def _optional_text(configurable: Mapping[str, Any], key: str) -> str | None:
     value = configurable.get(key)
     if value is not None and not isinstance(value, str):
         raise InvalidConfigError(reason=f"{key} is text, not {value!r}", key=key)
+    if value and not is_holdable(value):
+        raise InvalidConfigError(reason=f"{key} holds NUL or is not valid Unicode: {value!r}", key=key)
     return value or None
 
 

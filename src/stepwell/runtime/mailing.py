@@ -14,7 +14,7 @@ from typing import Any
 from stepwell.clock import Clock
 from stepwell.codec import Codec
 from stepwell.errors import AwakeableCompletedError, InvalidWaitError, MessageConflictError
-from stepwell.ids import Ids
+from stepwell.ids import Ids, is_holdable
 from stepwell.store import Message, MessageRow, Reader, Store
 from stepwell.superstep import lifecycle
 from stepwell.superstep.waiting import AWAKEABLE, SIGNAL, decode_arrived
@@ -27,10 +27,10 @@ def send_signal(
     store: Store, codec: Codec, clock: Clock, ids: Ids, thread_id: str, key: str, value: Any, id: str | None
 ) -> str:
     """Leave a signal in the thread's inbox; return its id."""
-    if not isinstance(key, str) or not key:
-        raise InvalidWaitError(reason=f"a signal has a key, text that is not empty, not {key!r}")
-    if id is not None and (not isinstance(id, str) or not id):
-        raise InvalidWaitError(reason=f"the id of a signal is text that is not empty, not {id!r}")
+    if not isinstance(key, str) or not key or not is_holdable(key):
+        raise InvalidWaitError(reason=f"a signal has a key, text that is not empty and without NUL, not {key!r}")
+    if id is not None and (not isinstance(id, str) or not id or not is_holdable(id)):
+        raise InvalidWaitError(reason=f"the id of a signal is text that is not empty and without NUL, not {id!r}")
     name = ids.new() if id is None else id
     message = Message(thread_id, f"{SIGNAL}/{name}", SIGNAL, key, codec.dumps(value, "signal"), clock.now())
     store.append(message)
@@ -46,8 +46,9 @@ def thread_of(awakeable_id: str) -> str:
     """Return the thread that an awakeable belongs to. InvalidWaitError where the text is no awakeable's id."""
     _, dot, coded = awakeable_id.partition(".") if isinstance(awakeable_id, str) else ("", "", "")
     try:
-        if dot and coded:
-            return base64.b64decode(coded + "=" * (-len(coded) % 4), b"-_", validate=True).decode()
+        thread_id = base64.b64decode(coded + "=" * (-len(coded) % 4), b"-_", validate=True).decode()
+        if dot and coded and is_holdable(awakeable_id) and is_holdable(thread_id):
+            return thread_id
     except (binascii.Error, ValueError):
         pass
     raise InvalidWaitError(reason=f"{awakeable_id!r} is no id of an awakeable: take it from awakeable().id")

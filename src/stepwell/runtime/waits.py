@@ -19,7 +19,7 @@ from stepwell.errors import (
     NoCheckpointerError,
     WaitTimeoutError,
 )
-from stepwell.ids import structural_hash
+from stepwell.ids import is_holdable, structural_hash
 from stepwell.runtime.mailing import FAILED, awakeable_id
 from stepwell.runtime.scope import Scope, running
 from stepwell.superstep.outcome import Awaited
@@ -77,7 +77,7 @@ def wait_for(key: str, *, timeout: float | timedelta | None = None) -> Any:
     long as it takes. Waits as `sleep` does. Call it without `await`, in async nodes too. Raises InvalidWaitError,
     NoCheckpointerError.
     """
-    if not isinstance(key, str) or not key:
+    if not isinstance(key, str) or not key or not is_holdable(key):
         raise InvalidWaitError(reason=f"wait_for takes the signal's key, text that is not empty, not {key!r}")
     scope = _durable("wait_for")
     call_id = scope.call_id(f"{SIGNAL}:{key}", key)

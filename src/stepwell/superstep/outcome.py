@@ -14,7 +14,7 @@ from stepwell.graph.policies import idle_needs_async
 from stepwell.graph.types import END, ROOT, Command, Send
 from stepwell.graph.updates import items_of
 from stepwell.graph.workflow import writes_of
-from stepwell.ids import structural_hash
+from stepwell.ids import holdable, structural_hash
 from stepwell.plan.tables import NodePlan, Plan
 from stepwell.superstep.items import ItemWrite
 
@@ -98,11 +98,12 @@ LONGEST_TEXT = 10_000
 
 
 def text_of(error: BaseException) -> str:
-    """Return the exception as it is stored: its repr, cut where it is very long."""
+    """Return the exception as it is stored: its repr, cut where it is very long, in letters a database can hold."""
     try:
         text = repr(error)
     except Exception:
         text = f"{type(error).__name__}(<its repr raised>)"
+    text = holdable(text)
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text)} characters)"
 
 
