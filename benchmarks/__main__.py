@@ -7,7 +7,21 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from benchmarks import chains, durable, fan_out, floor, growth, history, many, pausing, report, resume, steps, storage
+from benchmarks import (
+    chains,
+    durable,
+    fan_out,
+    floor,
+    growth,
+    history,
+    many,
+    pausing,
+    peers,
+    report,
+    resume,
+    steps,
+    storage,
+)
 from benchmarks.measure import Measured, Row, cpu_seconds, measure, seconds
 
 FAMILIES: dict[str, Callable[[], list[Row]]] = {
@@ -21,6 +35,7 @@ FAMILIES: dict[str, Callable[[], list[Row]]] = {
     "pausing": pausing.rows,
     "many": many.rows,
     "storage": storage.rows,
+    "peers": peers.rows,
     "floor": floor.rows,
 }
 

@@ -71,15 +71,14 @@ def rows() -> list[Row]:
 def gatherer(engine: Engine) -> Any:
     """Build a loop that adds a message of a kilobyte, hardly compressible, at each step."""
 
-    class State(TypedDict):
-        n: int
-        messages: Annotated[list[dict[str, str]], engine.appended]
+    keys: dict[str, Any] = {"n": int, "messages": Annotated[list[dict[str, str]], engine.appended]}
+    state_of = TypedDict("state_of", keys)  # type: ignore[misc]
 
-    def say(state: State) -> dict[str, Any]:
+    def say(state: dict[str, Any]) -> dict[str, Any]:
         number = state["n"]
         return {"n": number + 1, "messages": [{"role": "user", "content": message(number)}]}
 
-    return _loop(engine, State, say, MESSAGES)
+    return _loop(engine, state_of, say, MESSAGES)
 
 
 @cache
