@@ -28,6 +28,7 @@ ARRIVED_DURABLE = "wait.arrived_durable"
 COPY_READ = "copy.read"
 DATA_KEY_WRAPPED = "key.wrapped"
 KEYS_REWRAPPED = "key.rewrapped"
+PRUNING_READ = "pruning.read"
 BEGUN = "transaction.begun"
 FENCED = "transaction.fenced"
 ROWS_DELETED = "transaction.rows_deleted"
@@ -55,6 +56,7 @@ ALL: tuple[str, ...] = (
     COPY_READ,
     DATA_KEY_WRAPPED,
     KEYS_REWRAPPED,
+    PRUNING_READ,
     BEGUN,
     FENCED,
     ROWS_DELETED,

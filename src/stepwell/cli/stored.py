@@ -120,7 +120,7 @@ def _ending(outcome: Outcome | None) -> tuple[str, str | None, Any]:
 
 
 def _parent_id(reader: Reader, row: CheckpointRow) -> str | None:
-    return None if row.parent_seq is None else reader.checkpoints(row.thread_id, [row.parent_seq])[0].checkpoint_id
+    return None if row.parent_seq is None else reader.id_of(row.thread_id, row.parent_seq) or None
 
 
 def _shown_values(state: State) -> Any:

@@ -14,13 +14,13 @@ from stepwell.events import LoggedEvent
 from stepwell.runtime.config import thread_id_of
 from stepwell.runtime.editing.origins import origin_of
 from stepwell.savers.copying import copy_thread
-from stepwell.savers.reading import ReadingSaver
+from stepwell.savers.retaining import RetainingSaver
 from stepwell.savers.runs import RunPage, RunRecord, ThreadId, read_events, read_run, read_runs
 from stepwell.stores.encrypted.wrapping import Rekeyed, rekey
 from stepwell.superstep.origin import Origin
 
 
-class KeepingSaver(ReadingSaver):
+class KeepingSaver(RetainingSaver):
     """A saver that can also copy threads, tell of runs, and be closed."""
 
     def copy_thread(self, source_thread_id: ThreadId, target_thread_id: ThreadId) -> None:

@@ -96,9 +96,10 @@ def _parent_config(reader: Reader, thread_id: str, namespace: str, parent: Any) 
     if not isinstance(parent, int):
         return None
     try:
-        return config_at(thread_id, namespace, reader.id_of(thread_id, parent))
+        found = reader.id_of(thread_id, parent)
     except CorruptRecordError:
         return None
+    return config_at(thread_id, namespace, found) if found else None
 
 
 def _opened(raw: RawRow | None) -> tuple[layout.Opened | None, str | None]:

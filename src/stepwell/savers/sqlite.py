@@ -8,11 +8,12 @@ A saver made with `SqliteSaver(path)` lives until `close()`; `from_conn_string` 
 from __future__ import annotations
 
 import os
-from typing import Self
+from typing import Any, Self
 
 from stepwell.errors import InvalidConfigError, UnsupportedStorageError
 from stepwell.savers.keeping import KeepingSaver
 from stepwell.savers.reading import OnUnknownType
+from stepwell.savers.retention.choosing import ttl_of
 from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.wrapping import with_encryption
 from stepwell.stores.sqlite.saver import SqliteStore
@@ -27,6 +28,7 @@ class SqliteSaver(KeepingSaver):
 
     `on_unknown_type` says what becomes of a value whose type no schema and no `register_type` lists: "raise", an
     `UnknownTypeError` that names the channel; "raw", a `RawValue`; or a function of its name and stored parts.
+    `ttl` (a `timedelta`, a `Ttl`) is how long `sweep()` leaves a thread alone after it was last changed.
 
     A file that an older release wrote is migrated as it is opened, in one transaction for each migration; with
     `migrate=False` it is refused (SchemaOutdatedError) until `stepwell migrate` has done it. A file that a newer
@@ -47,6 +49,7 @@ class SqliteSaver(KeepingSaver):
         on_unknown_type: OnUnknownType = "raise",
         migrate: bool = True,
         encryption: Encryption | None = None,
+        ttl: Any = None,
     ) -> None:
         if not isinstance(path, str | os.PathLike):
             raise UnsupportedStorageError(
@@ -56,6 +59,7 @@ class SqliteSaver(KeepingSaver):
             )
         rows = SqliteStore(path, synchronous=synchronous, migrate=migrate)
         super().__init__(with_encryption(rows, encryption), on_unknown_type)
+        self._ttl = None if ttl is None else ttl_of(ttl)
 
     @classmethod
     def from_conn_string(

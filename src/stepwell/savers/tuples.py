@@ -81,8 +81,8 @@ class Tuples:
             versions_seen={},
             updated_channels=sorted(key for key, entry in opened.channels.items() if entry[0] != layout.DISTANCE),
         )
-        parent = row.parent_seq
-        parent_config = None if parent is None else config_at(row.thread_id, row.namespace, page.ids[parent])
+        parent = "" if row.parent_seq is None else page.ids[row.parent_seq]
+        parent_config = config_at(row.thread_id, row.namespace, parent) if parent else None
         return CheckpointTuple(config_of(row), checkpoint, metadata_of(row), parent_config, _pending(page, codec, row))
 
 

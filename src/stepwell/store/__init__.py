@@ -9,6 +9,7 @@ thread's epoch. What is written:
 - a *message* row per message from outside: appended by anybody, and once marked, with the record that says what came
   of it, by the lease holder;
 - an *event* row per lifecycle event of a run that keeps a log: immutable, chained to the event before it;
+- an *anchor* row where a thread was pruned: it stands in the chain for what was cut;
 - an *item* row per item of the item store: of no thread, changed by whoever writes it. What a run's nodes wrote comes
   with the commit that consumes their outcomes, and lands only with it;
 - a *key* row per thread of an encrypted database: the wrapped data key of what its rows say, written with its first
@@ -26,12 +27,21 @@ from stepwell.store.contract import Reader, Store
 from stepwell.store.faults import Fault, RawRow
 from stepwell.store.items import ItemRow, ItemWrites, is_there, written
 from stepwell.store.keys import WHOLE_DATABASE, KeyRow, KeyWrites, seal_key
-from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
+from stepwell.store.queries import (
+    CheckpointOutline,
+    EffectsQuery,
+    HistoryQuery,
+    JournalQuery,
+    RecordOutline,
+    ThreadsQuery,
+)
 from stepwell.store.queued import Queued
 from stepwell.store.rows import (
     DAMAGED,
     DELETED,
     NO_DIGEST,
+    PRUNED,
+    AnchorRow,
     CheckpointRow,
     EffectChange,
     EffectRow,
@@ -45,15 +55,18 @@ from stepwell.store.rows import (
     ThreadRow,
     content_digest,
     digest_of,
+    seal_anchor,
     seal_checkpoint,
     seal_effect,
     seal_record,
     sealed_checkpoint,
 )
 from stepwell.store.sealing import ENCRYPTED, PLAIN, Sealer, is_encrypted
-from stepwell.store.writes import Claim, Commit, Consumed, Counts, Deletion, Message, Rows
+from stepwell.store.writes import Claim, Commit, Consumed, Counts, Deletion, Message, Pruned, Pruning, Range, Rows
 
 __all__ = [
+    "AnchorRow",
+    "CheckpointOutline",
     "CheckpointRow",
     "Claim",
     "Commit",
@@ -80,9 +93,14 @@ __all__ = [
     "NO_DIGEST",
     "PLAIN",
     "DAMAGED",
+    "PRUNED",
+    "Pruned",
+    "Pruning",
     "Queued",
+    "Range",
     "RawRow",
     "Reader",
+    "RecordOutline",
     "RecordRow",
     "Rows",
     "RunRow",
@@ -96,6 +114,7 @@ __all__ = [
     "digest_of",
     "is_encrypted",
     "is_there",
+    "seal_anchor",
     "seal_checkpoint",
     "seal_effect",
     "seal_key",

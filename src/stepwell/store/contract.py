@@ -12,9 +12,17 @@ from typing import Protocol
 from stepwell.store.faults import Fault, RawRow
 from stepwell.store.items import ItemReader, ItemWrites
 from stepwell.store.keys import KeyRow, KeyWrites
-from stepwell.store.queries import EffectsQuery, HistoryQuery, JournalQuery, ThreadsQuery
+from stepwell.store.queries import (
+    CheckpointOutline,
+    EffectsQuery,
+    HistoryQuery,
+    JournalQuery,
+    RecordOutline,
+    ThreadsQuery,
+)
 from stepwell.store.queued import Queued
 from stepwell.store.rows import (
+    AnchorRow,
     CheckpointRow,
     EffectRow,
     EventRow,
@@ -25,7 +33,7 @@ from stepwell.store.rows import (
     ThreadRow,
 )
 from stepwell.store.sealing import Sealer
-from stepwell.store.writes import Claim, Commit, Counts, Deletion, Message
+from stepwell.store.writes import Claim, Commit, Counts, Deletion, Message, Pruned, Pruning
 
 
 class Reader(ItemReader, Protocol):
@@ -44,7 +52,8 @@ class Reader(ItemReader, Protocol):
         ...
 
     def id_of(self, thread_id: str, seq: int) -> str:
-        """Return the id of the checkpoint at a seq; a missing one is a `CorruptRecordError`."""
+        """Return the id of the checkpoint at a seq; a missing one is a `CorruptRecordError`. Of one that was pruned,
+        that of the nearest one before it that is kept; "" where there is none."""
         ...
 
     def lineage_of(self, thread_id: str, seq: int) -> int | None:
@@ -102,6 +111,18 @@ class Reader(ItemReader, Protocol):
     def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
         """Return every checkpoint and every record of a thread, in all namespaces, each in seq order. Checks the
         thread's head against them."""
+        ...
+
+    def anchors(self, thread_id: str) -> list[AnchorRow]:
+        """Return what stands for rows that were pruned, by seq."""
+        ...
+
+    def outline(self, thread_id: str) -> Iterator[CheckpointOutline]:
+        """Yield the thread's checkpoints without their bodies, in seq order; their digests are not checked."""
+        ...
+
+    def record_outline(self, thread_id: str) -> Iterator[RecordOutline]:
+        """Yield the thread's records without their bodies, in seq order; their digests are not checked."""
         ...
 
     def effect(self, key: str) -> list[EffectRow]:
@@ -228,12 +249,17 @@ class Store(Protocol):
 
     def delete(self, deletion: Deletion) -> bool:
         """Delete a thread's inbox and every row of it but its tombstone; durable when this returns. False: there was no
-        such thread.
+        such thread, or it is not as it was seen.
 
         Its data key goes first. Effects of the scope "global" stay: they are not the thread's.
 
         The thread can be begun anew. A run that still drives it writes nothing more: LeaseLostError.
         """
+        ...
+
+    def prune(self, pruning: Pruning) -> Pruned | None:
+        """Take rows out of a thread, with anchors in their place; durable when this returns. None, having written
+        nothing, where the thread is not as seen any more. Raises ThreadBusyError where a run holds a live lease."""
         ...
 
     def reading(self) -> AbstractContextManager[Reader]:

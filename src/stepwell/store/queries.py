@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +63,25 @@ class JournalQuery:
     line: Sequence[tuple[int, int]] | None = None
     """List only what these lineages hold, each up to a seq."""
     limit: int | None = None
+
+
+class CheckpointOutline(NamedTuple):
+    """A checkpoint without its body."""
+
+    seq: int
+    namespace: str
+    lineage: int
+    parent_seq: int | None
+    created_at: int
+    run_id: str
+    parent_digest: bytes
+    digest: bytes
+
+
+class RecordOutline(NamedTuple):
+    """A record without its body."""
+
+    seq: int
+    base_seq: int
+    kind: str
+    run_id: str

@@ -158,6 +158,10 @@ class EventDraft(NamedTuple):
     body: bytes
 
 
+PRUNED = -1
+"""In the place of the seq of a record that was pruned."""
+
+
 class MessageRow(NamedTuple):
     """A message to a thread from outside. It stays when it was consumed, without its body: its id is known for good."""
 
@@ -171,7 +175,7 @@ class MessageRow(NamedTuple):
     content: bytes
     """Digest of kind, key and body: it tells a message sent twice from another one under its id."""
     consumed_seq: int
-    """Seq of the record that says what came of it; 0 while it waits."""
+    """Seq of the record that says what came of it; 0 while it waits, `PRUNED` once that record was pruned."""
     body: bytes
     """b"" once it was consumed."""
     digest: bytes
@@ -221,6 +225,31 @@ class LineageRow(NamedTuple):
     """Its newest checkpoint. As stored: as of when another lineage got the thread's newest."""
 
 
+class AnchorRow(NamedTuple):
+    """Where a thread was pruned: what stands for a checkpoint that was cut, or that is only held."""
+
+    thread_id: str
+    seq: int
+    held: int
+    """1: the checkpoint is still there, since others need it, and shows nowhere."""
+    parent_seq: int | None
+    """The nearest checkpoint before it that is there."""
+    parent_digest: bytes
+    """Its digest; `NO_DIGEST` where there is none."""
+    shown_seq: int | None
+    """The nearest one before it that is kept: the history goes on with it."""
+    row_digest: bytes
+    """The digest of the checkpoint itself, which what follows it names."""
+    checkpoints: int
+    """How many were cut from `parent_seq` on, itself included; 0 where it is held."""
+    records: int
+    """How many of its records were cut."""
+    notes: int
+    """How many of them are still there."""
+    pruned_at: int
+    digest: bytes
+
+
 class ShapeRow(NamedTuple):
     """What graphs with one fingerprint have in common. The fingerprint is the hash of the text, so it seals itself."""
 
@@ -253,6 +282,12 @@ def seal_effect(row: EffectRow) -> EffectRow:
     """Return the row with its digest filled in."""
     columns = row[:-1]
     return EffectRow(*columns, digest_of("effect", columns))
+
+
+def seal_anchor(row: AnchorRow) -> AnchorRow:
+    """Return the row with its digest filled in."""
+    columns = row[:-1]
+    return AnchorRow(*columns, digest_of("anchor", columns))
 
 
 def digest_of(tag: str, columns: Sequence[Any]) -> bytes:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from stepwell.store.keys import KeyRow
-from stepwell.store.rows import CheckpointRow, EffectChange, EventDraft, RecordRow, RunRow, ShapeRow, ThreadRow
+from stepwell.store.rows import (
+    AnchorRow,
+    CheckpointRow,
+    EffectChange,
+    EventDraft,
+    RecordRow,
+    RunRow,
+    ShapeRow,
+    ThreadRow,
+)
 from stepwell.superstep.items import ItemWrite
 
 Consumed = tuple[str, int]
@@ -123,6 +132,43 @@ class Message:
     """As the `key` of a `Claim`."""
 
 
+Range = tuple[int, int]
+"""First and last seq, both included."""
+
+
+@dataclass(slots=True)
+class Pruning:
+    """Take rows out of a thread that nobody drives: like an edit it holds the thread for its own transaction, and it
+    lands only if the thread is as `seen`. A run whose process died can go on with it afterwards."""
+
+    seen: ThreadRow
+    checkpoints: Sequence[Range]
+    records: Sequence[Range]
+    anchors: Sequence[AnchorRow]
+    """Those that are new or other than before."""
+    dropped: Sequence[int]
+    """Seqs of anchors that stand for nothing any more."""
+    logs: Sequence[str] = ()
+    """Runs whose logs go."""
+    runs: Sequence[str] = ()
+    """Runs that are forgotten: their ids are free again."""
+    flush: bool = True
+
+    @property
+    def thread_id(self) -> str:
+        """The thread."""
+        return self.seen.thread_id
+
+
+class Pruned(NamedTuple):
+    """How many rows went."""
+
+    checkpoints: int
+    records: int
+    events: int
+    runs: int
+
+
 @dataclass(slots=True)
 class Deletion:
     """Delete a thread, whoever holds it: its epoch moves on, so the holder's next write is refused."""
@@ -131,4 +177,6 @@ class Deletion:
     now: int
     epoch: int = 0
     """That of the tombstone, filled in by the store."""
+    seen: ThreadRow | None = None
+    """The thread as it was when it was decided to delete it: it is left alone if it has moved since, or is held."""
     flush: bool = True

@@ -111,7 +111,7 @@ class Walk(Generic[Item]):
     def _check(self, query: HistoryQuery | None, rows: Sequence[CheckpointRow]) -> None:
         expected = self._expected
         if expected is not None and query is not None and (not rows or rows[0] != expected):
-            told = f"Thread {query.thread_id} was deleted while its history was read: list it again."
+            told = f"Thread {query.thread_id} was deleted or pruned while its history was read: list it again."
             raise UnknownCheckpointError(told, thread_id=query.thread_id, checkpoint_id=expected.checkpoint_id)
 
 

@@ -189,9 +189,9 @@ class _Source:
 
     def parent_config(self) -> dict[str, Any] | None:
         row = self.row
-        if row.parent_seq is None:
+        if row.parent_seq is None or not (parent := self.page.ids[row.parent_seq]):
             return None
-        return config_at(row.thread_id, row.namespace, self.page.ids[row.parent_seq])
+        return config_at(row.thread_id, row.namespace, parent)
 
     def tasks(self) -> tuple[PregelTask, ...]:
         return _tasks(self.page, self.codec, self.loaded(), self.live)

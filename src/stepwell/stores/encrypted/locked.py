@@ -18,6 +18,8 @@ from stepwell.store import (
     KeyWrites,
     Message,
     MessageRow,
+    Pruned,
+    Pruning,
     Reader,
     RecordRow,
     Sealer,
@@ -128,6 +130,10 @@ class LockedStore:
     def delete(self, deletion: Deletion) -> bool:
         """Delete a thread: that takes no key."""
         return self.inner.delete(deletion)
+
+    def prune(self, pruning: Pruning) -> Pruned | None:
+        """Take rows out of a thread: that takes no key, once somebody who has it has chosen them."""
+        return self.inner.prune(pruning)
 
     @contextmanager
     def reading(self) -> Iterator[LockedReader]:

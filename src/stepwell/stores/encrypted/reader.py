@@ -14,6 +14,8 @@ from stepwell.errors import CorruptRecordError, EncryptionError, LostKeyError, P
 from stepwell.store import (
     DAMAGED,
     WHOLE_DATABASE,
+    AnchorRow,
+    CheckpointOutline,
     CheckpointRow,
     EffectRow,
     EffectsQuery,
@@ -27,6 +29,7 @@ from stepwell.store import (
     MessageRow,
     RawRow,
     Reader,
+    RecordOutline,
     RecordRow,
     RunRow,
     ThreadRow,
@@ -216,6 +219,18 @@ class DecryptingReader:
     def head_seq(self, thread_id: str, namespace: str, lineage: int) -> int | None:
         """Return the seq of the newest checkpoint of a lineage."""
         return self._inner.head_seq(thread_id, namespace, lineage)
+
+    def anchors(self, thread_id: str) -> list[AnchorRow]:
+        """Return what stands for rows that were pruned."""
+        return self._inner.anchors(thread_id)
+
+    def outline(self, thread_id: str) -> Iterator[CheckpointOutline]:
+        """Yield the thread's checkpoints without their bodies."""
+        return self._inner.outline(thread_id)
+
+    def record_outline(self, thread_id: str) -> Iterator[RecordOutline]:
+        """Yield the thread's records without their bodies."""
+        return self._inner.record_outline(thread_id)
 
     def lineages(self, thread_id: str) -> list[LineageRow]:
         """Return the lineages that have a checkpoint."""

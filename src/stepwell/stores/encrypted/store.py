@@ -28,6 +28,8 @@ from stepwell.store import (
     KeyWrites,
     Message,
     MessageRow,
+    Pruned,
+    Pruning,
     Sealer,
     Store,
     ThreadRow,
@@ -141,6 +143,10 @@ class EncryptedStore:
         deleted = self.inner.delete(deletion)
         self.keys.forget(deletion.thread_id)
         return deleted
+
+    def prune(self, pruning: Pruning) -> Pruned | None:
+        """Take rows out of a thread: nothing of them is looked at."""
+        return self.inner.prune(pruning)
 
     def _known_in_plaintext(self, message: Message) -> MessageRow:
         """Return the message that has this id, if it is the same and was left before there was encryption."""

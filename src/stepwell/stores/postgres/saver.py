@@ -21,6 +21,8 @@ from stepwell.store import (
     KeyWrites,
     Message,
     MessageRow,
+    Pruned,
+    Pruning,
     Queued,
     Reader,
     Sealer,
@@ -111,6 +113,11 @@ class PostgresStore:
     def delete(self, deletion: Deletion) -> bool:
         """Delete every row of a thread but its tombstone; False where there was no such thread."""
         return bool(self._writer.run(deletion))
+
+    def prune(self, pruning: Pruning) -> Pruned | None:
+        """Take rows out of a thread; None where it is not as seen any more."""
+        pruned: Pruned | None = self._writer.run(pruning)
+        return pruned
 
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one consistent snapshot for reads."""

@@ -14,7 +14,7 @@ import psycopg
 
 from stepwell import points
 from stepwell.clock import Clock
-from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message
+from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning
 from stepwell.stores.postgres import sql
 from stepwell.stores.postgres.connections import Connection, Connections
 from stepwell.stores.postgres.damage import is_lost
@@ -208,7 +208,9 @@ class Transactions:
 
     def _lock(self, session: Session, member: Member, wait: bool) -> None:
         work = member.work
-        if isinstance(work, Commit | Deletion | Renewal) or (isinstance(work, Claim) and work.seen is not None):
+        if isinstance(work, Commit | Deletion | Pruning | Renewal) or (
+            isinstance(work, Claim) and work.seen is not None
+        ):
             if wait:
                 session.fetch("thread_to_write", {"thread_id": work.thread_id})
             else:
@@ -242,6 +244,10 @@ class Transactions:
         elif type(work) is Deletion:
             member.sealed = writes.delete(work)
             member.result = member.sealed is not None
+        elif type(work) is Pruning:
+            pruned = writes.prune(work)
+            if pruned is not None:
+                member.result, member.sealed = pruned
         elif type(work) is ItemWrites:
             member.result, member.sealed = writes.write_items(work)
         elif type(work) is KeyWrites:

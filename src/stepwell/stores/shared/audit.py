@@ -14,6 +14,7 @@ from typing import Any
 from stepwell.errors import CorruptRecordError
 from stepwell.store import (
     NO_DIGEST,
+    AnchorRow,
     CheckpointRow,
     EffectRow,
     EventRow,
@@ -25,6 +26,7 @@ from stepwell.store import (
     is_encrypted,
 )
 from stepwell.stores.shared.rows import (
+    ANCHORS,
     CHECKPOINTS,
     EFFECTS,
     EVENTS,
@@ -110,7 +112,7 @@ def _messages(source: Source, thread_id: bytes | None) -> Iterator[Fault]:
         missing = row.ordinal - 1
         if before != (row.thread_id, missing) and missing:
             yield _of_message(raw, f"message {missing} of the thread is missing before it")
-        if row.consumed_seq:
+        if row.consumed_seq > 0:
             at = {"thread_id": row.thread_id, "seq": row.consumed_seq}
             if not source.fetch("record_at", RECORDS, at):
                 yield _of_message(raw, f"the record {row.consumed_seq} that consumed it is missing")
@@ -132,6 +134,7 @@ class _Thread:
         self._logs: dict[str, tuple[int, bytes]] = {}
         self._lineages: dict[int, int] = {}
         self._recorded: set[int] = set()
+        self._anchors: dict[int, AnchorRow] = {}
         self._intended: dict[str, int] = {}
         """Key → the first record of its intent, as long as its row has not been seen."""
         self._encrypted = False
@@ -145,6 +148,7 @@ class _Thread:
             thread = self._row(THREADS, self._raw)
         for run in self._rows(RUNS, "raw_runs"):
             self._runs[run.run_id] = run
+        self._anchors = {row.seq: row for row in self._rows(ANCHORS, "raw_anchors")}
         for checkpoint in self._rows(CHECKPOINTS, "raw_checkpoints"):
             self._checkpoint(checkpoint, thread)
         known = {row.lineage for row in self._rows(LINEAGES, "raw_lineages") if self._lineage(row)}
@@ -155,6 +159,8 @@ class _Thread:
         ordinals: Counter[int] = Counter()
         for record in self._rows(RECORDS, "raw_records"):
             self._record(record, ordinals)
+        for anchor in self._anchors.values():
+            self._anchor(anchor, ordinals)
         for effect in self._rows(EFFECTS, "raw_effects"):
             self._effect(effect)
         self._intents()
@@ -186,7 +192,7 @@ class _Thread:
         return table.make(columns)
 
     def _checkpoint(self, row: CheckpointRow, thread: ThreadRow | None) -> None:
-        parent = NO_DIGEST if row.parent_seq is None else self._digests.get(row.parent_seq)
+        parent = NO_DIGEST if row.parent_seq is None else self._digest_at(row.parent_seq)
         self._linked("checkpoints", row.seq, f"its parent {row.parent_seq}", parent, row.parent_digest)
         self._place("checkpoints", row)
         self._encrypted = self._encrypted or is_encrypted(row.body)
@@ -203,18 +209,40 @@ class _Thread:
         return True
 
     def _record(self, row: RecordRow, ordinals: Counter[int]) -> None:
-        base = NO_DIGEST if row.base_seq == 0 else self._digests.get(row.base_seq)
+        base = NO_DIGEST if row.base_seq == 0 else self._digest_at(row.base_seq)
         self._linked("records", row.seq, f"its base {row.base_seq}", base, row.base_digest)
         self._place("records", row)
-        if row.ordinal != ordinals[row.base_seq]:
-            self._fault(
-                "records", row.seq, f"record {ordinals[row.base_seq]} of base {row.base_seq} is missing before it"
-            )
-        ordinals[row.base_seq] = row.ordinal + 1
+        if row.base_seq in self._anchors:
+            ordinals[row.base_seq] += 1
+        else:
+            if row.ordinal != (expected := ordinals[row.base_seq]):
+                self._fault("records", row.seq, f"record {expected} of base {row.base_seq} is missing before it")
+            ordinals[row.base_seq] = row.ordinal + 1
         self._recorded.add(row.seq)
         self._encrypted = self._encrypted or is_encrypted(row.body)
         if row.kind == lifecycle.INTENT and not is_encrypted(row.body):
             self._intent(row)
+
+    def _digest_at(self, seq: int) -> bytes | None:
+        """Return the digest of a checkpoint, or of one that was pruned."""
+        found = self._digests.get(seq)
+        if found is None and (anchor := self._anchors.get(seq)) is not None and not anchor.held:
+            return anchor.row_digest
+        return found
+
+    def _anchor(self, row: AnchorRow, found: Counter[int]) -> None:
+        here = self._digests.get(row.seq)
+        if row.held and here != row.row_digest:
+            self._fault("anchors", row.seq, "the checkpoint that is held there is missing or another")
+        elif not row.held and here is not None:
+            self._fault("anchors", row.seq, "a row is there that it says was pruned")
+        parent = NO_DIGEST if row.parent_seq is None else self._digests.get(row.parent_seq)
+        self._linked("anchors", row.seq, f"the checkpoint {row.parent_seq} before it", parent, row.parent_digest)
+        if row.parent_seq != row.shown_seq and not self._anchors.get(row.parent_seq or 0, row).held:
+            self._fault("anchors", row.seq, f"the anchor that holds the checkpoint {row.parent_seq} is missing")
+        if found[row.seq] != row.notes:
+            reason = f"{row.notes} records of this checkpoint were left, {found[row.seq]} are there"
+            self._fault("anchors", row.seq, reason)
 
     def _intent(self, row: RecordRow) -> None:
         try:

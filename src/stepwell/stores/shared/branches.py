@@ -30,6 +30,14 @@ def note_branches(on: Statements, thread_id: str, checkpoints: Sequence[Checkpoi
     return spent
 
 
+def note_head(on: Statements, thread_id: str) -> int:
+    """Note where the current lineage ends now, if it has a row; return how many statements that took."""
+    found = on.execute(on.query("newest_place"), {"thread_id": thread_id, "namespace": ""}).fetchall()
+    if not found or _known(on, thread_id, found[0][1]) is None:
+        return 2
+    return 2 + _leave(on, thread_id, found[0][1], found[0][0])
+
+
 def _leave(on: Statements, thread_id: str, lineage: int, head_seq: int) -> int:
     known = _known(on, thread_id, lineage) or LineageRow(thread_id, lineage, None, None, 0)
     _put(on, known._replace(head_seq=head_seq))

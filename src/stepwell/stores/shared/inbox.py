@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepwell.errors import MessageConflictError
-from stepwell.store import Consumed, Counts, Message, MessageRow, content_digest, digest_of
+from stepwell.store import PRUNED, Consumed, Counts, Message, MessageRow, content_digest, digest_of
 from stepwell.stores.shared.keys import put_key
 from stepwell.stores.shared.rows import INBOX
 from stepwell.stores.shared.statements import Statements
@@ -44,6 +44,15 @@ def consume(on: Statements, counts: Counts, thread_id: str, consumed: Sequence[C
         if row is None or row.consumed_seq:
             raise ValueError(f"message {message_id!r} to thread {thread_id!r} does not wait to be consumed")
         row = _sealed(row._replace(consumed_seq=seq, body=b"")[:-1])
+        counts.statements += 1
+        on.execute(on.query("consume_message"), row._asdict())
+
+
+def forget_records(on: Statements, counts: Counts, thread_id: str) -> None:
+    """Note of each message whose record was pruned that it was consumed by one that is there no more."""
+    counts.statements += 1
+    for found in on.execute(on.query("forgotten_messages"), {"thread_id": thread_id}).fetchall():
+        row = _sealed(INBOX.verified(found)._replace(consumed_seq=PRUNED)[:-1])
         counts.statements += 1
         on.execute(on.query("consume_message"), row._asdict())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message, Queued
+from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message, Pruning, Queued
 
 
 class Renewal:
@@ -20,7 +20,7 @@ class Renewal:
         self.lease_seconds = lease_seconds
 
 
-Work = Commit | Claim | Deletion | ItemWrites | KeyWrites | Message | Renewal
+Work = Claim | Commit | Deletion | ItemWrites | KeyWrites | Message | Pruning | Renewal
 
 
 class Member:

@@ -14,6 +14,8 @@ from stepwell.errors import CorruptRecordError
 from stepwell.store import (
     DAMAGED,
     DELETED,
+    AnchorRow,
+    CheckpointOutline,
     CheckpointRow,
     EffectRow,
     EffectsQuery,
@@ -26,6 +28,7 @@ from stepwell.store import (
     LineageRow,
     MessageRow,
     RawRow,
+    RecordOutline,
     RecordRow,
     RunRow,
     ThreadRow,
@@ -33,7 +36,9 @@ from stepwell.store import (
 )
 from stepwell.stores.shared.audit import audit_thread
 from stepwell.stores.shared.filters import filter_text
+from stepwell.stores.shared.outlines import pages, spans, without_gaps
 from stepwell.stores.shared.rows import (
+    ANCHORS,
     BY_NAME,
     CHECKPOINTS,
     DAMAGED_EFFECT,
@@ -159,14 +164,14 @@ class RowReader:
 
     def records(self, thread_id: str, base_seq: int) -> list[RecordRow]:
         """Return the records of a base, in seq order, without gaps."""
-        return _without_gaps(self._rows("records", RECORDS, thread_id=thread_id, base_seq=base_seq))
+        return self._without_gaps(self._rows("records", RECORDS, thread_id=thread_id, base_seq=base_seq))
 
     def records_of(self, thread_id: str, base_seqs: Sequence[int]) -> dict[int, list[RecordRow]]:
         """Return the records of several bases; bases without any are left out."""
         found: dict[int, list[RecordRow]] = {}
         for row in self._rows("records_of", RECORDS, thread_id=thread_id, base_seqs=self._listed(list(base_seqs))):
             found.setdefault(row.base_seq, []).append(row)
-        return {base_seq: _without_gaps(rows) for base_seq, rows in found.items()}
+        return {base_seq: self._without_gaps(rows) for base_seq, rows in found.items()}
 
     def records_at(self, thread_id: str, seqs: Sequence[int]) -> list[RecordRow]:
         """Return the records at these seqs, in seq order."""
@@ -193,7 +198,7 @@ class RowReader:
             max_rows=_bound(query.limit),
         )
         goes_on = query.limit is not None and len(found) == query.limit
-        for base_seq, first, last in _spans(found, goes_on):
+        for base_seq, first, last in spans(found, goes_on):
             self._check_span(query.thread_id, base_seq, first, last)
         return found
 
@@ -209,6 +214,18 @@ class RowReader:
         self._check_head(thread_id)
         checkpoints = self._rows("all_checkpoints", CHECKPOINTS, thread_id=thread_id)
         return checkpoints, self._rows("all_records", RECORDS, thread_id=thread_id)
+
+    def anchors(self, thread_id: str) -> list[AnchorRow]:
+        """Return what stands for rows that were pruned, by seq."""
+        return self._rows("anchors", ANCHORS, thread_id=thread_id)
+
+    def outline(self, thread_id: str) -> Iterator[CheckpointOutline]:
+        """Yield the thread's checkpoints without their bodies, page by page."""
+        return map(CheckpointOutline._make, pages(self._fetch, "outline_checkpoints", CHECKPOINTS, thread_id))
+
+    def record_outline(self, thread_id: str) -> Iterator[RecordOutline]:
+        """Yield the thread's records without their bodies, page by page."""
+        return map(RecordOutline._make, pages(self._fetch, "outline_records", RECORDS, thread_id))
 
     def effect(self, key: str) -> list[EffectRow]:
         """Return the rows under a key, by thread id."""
@@ -356,30 +373,15 @@ class RowReader:
             reason = f"{lost} of the records {first} to {last} of this base are missing"
             raise corrupt("records", thread_id, base_seq, reason)
 
+    def _without_gaps(self, rows: list[RecordRow]) -> list[RecordRow]:
+        return without_gaps(rows, lambda **where: self._rows("anchor", ANCHORS, **where))
+
     def _rows(self, name: str, table: Table[Row], **where: Any) -> list[Row]:
         return table.all_verified(self._fetch(name, table, where))
 
 
 def _first(rows: list[Row]) -> Row | None:
     return rows[0] if rows else None
-
-
-def _without_gaps(rows: list[RecordRow]) -> list[RecordRow]:
-    for ordinal, row in enumerate(rows):
-        if row.ordinal != ordinal:
-            reason = f"record {ordinal} of base {row.base_seq} is missing before it"
-            raise corrupt("records", row.thread_id, row.seq, reason)
-    return rows
-
-
-def _spans(newest_first: Sequence[RecordRow], goes_on: bool) -> list[tuple[int, int, int]]:
-    """Return the ordinals of each base that must all be there for these records to be listed: from its first one on,
-    but for the base in whose midst the list is cut."""
-    ends: dict[int, tuple[int, int]] = {}
-    for row in newest_first:
-        ends[row.base_seq] = (row.ordinal, ends.get(row.base_seq, (0, row.ordinal))[1])
-    cut = newest_first[-1].base_seq if newest_first and goes_on else None
-    return [(base_seq, first if base_seq == cut else 0, last) for base_seq, (first, last) in ends.items()]
 
 
 def _bound(limit: int | None) -> int:

@@ -15,6 +15,7 @@ from stepwell.ids import fingerprint_of
 from stepwell.store import (
     DAMAGED,
     NO_DIGEST,
+    AnchorRow,
     CheckpointRow,
     EffectRow,
     EventRow,
@@ -210,6 +211,7 @@ RUNS = Table("runs", "run", 1, 0, lambda row: RunRow._make(row[:-2]), *_kinds(Ru
 CHECKPOINTS = Table("checkpoints", "checkpoint", 0, 3, CheckpointRow._make, *_kinds(CheckpointRow))
 LINEAGES = Table("lineages", "lineage", 0, 1, lambda row: LineageRow._make(row[:-1]), *_kinds(LineageRow))
 RECORDS = Table("records", "record", 0, 3, RecordRow._make, *_kinds(RecordRow))
+ANCHORS = Table("anchors", "anchor", 0, 1, AnchorRow._make, *_kinds(AnchorRow))
 EVENTS = Table("events", "event", 1, 2, EventRow._make, *_kinds(EventRow))
 INBOX = Table("inbox", "message", 0, 1, MessageRow._make, *_kinds(MessageRow))
 EFFECTS = Table("effects", "effect", 1, 0, EffectRow._make, *_kinds(EffectRow))
@@ -219,6 +221,6 @@ SHAPES = Table("shapes", "shape", 0, None, ShapeRow._make, *_kinds(ShapeRow))
 """Its rows have no digest column: `is_shape_of` verifies them."""
 
 BY_NAME: dict[str, Table[Any]] = {
-    table.name: table for table in (THREADS, RUNS, CHECKPOINTS, LINEAGES, RECORDS, EVENTS, INBOX, EFFECTS)
+    table.name: table for table in (THREADS, RUNS, CHECKPOINTS, LINEAGES, ANCHORS, RECORDS, EVENTS, INBOX, EFFECTS)
 }
 """The tables whose rows are a thread's."""

@@ -22,6 +22,8 @@ from stepwell.store import (
     KeyWrites,
     Message,
     MessageRow,
+    Pruned,
+    Pruning,
     Rows,
     RunRow,
     ThreadRow,
@@ -33,6 +35,7 @@ from stepwell.stores.shared.event_log import add_events, counted
 from stepwell.stores.shared.inbox import append, consume
 from stepwell.stores.shared.keys import put_key, write_keys
 from stepwell.stores.shared.member import Renewal
+from stepwell.stores.shared.pruning import prune
 from stepwell.stores.shared.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.shared.statements import Leases, Statements
 
@@ -41,6 +44,7 @@ _CONTENT = (
     "delete_checkpoints",
     "delete_records",
     "delete_lineages",
+    "delete_anchors",
     "delete_effects",
     "delete_events",
     "delete_runs",
@@ -153,6 +157,17 @@ class Writes:
             self._graphs[claim.thread_id] = (row.epoch, claim.graph_id)
         return row, digest
 
+    def prune(self, pruning: Pruning) -> tuple[Pruned, bytes] | None:
+        """Take rows out of a thread; None where it is not as seen any more. Nothing says that it was changed."""
+        seen = pruning.seen
+        head = Rows(seen.head_seq, seen.head_digest, seen.lineages, [], [])
+        taken = self.admit(
+            Claim(
+                seen.thread_id, seen.graph_id, seen, None, head, None, seen.status, seen.updated_at, at_work=seen.run_id
+            )
+        )
+        return None if taken is None else (prune(self._on, self._counts, pruning), taken[1])
+
     def append(self, message: Message) -> MessageRow:
         """Leave a message in a thread's inbox; return it as it stands there."""
         return append(self._on, self._counts, message)
@@ -190,6 +205,8 @@ class Writes:
             self._execute(self._on.query("delete_key"), where)
             self._execute(self._on.query("delete_inbox"), where)
             return None
+        if deletion.seen is not None and not self._is_as_seen(deletion.seen):
+            return None
         nobody = ("", "", 0.0)
         epoch = deletion.epoch = found[0][0] + 1
         row = ThreadRow(deletion.thread_id, "", DELETED, epoch, *nobody, 0, NO_DIGEST, 0, deletion.now)
@@ -202,6 +219,12 @@ class Writes:
         points.reach(points.ROWS_DELETED)
         self._graphs.pop(deletion.thread_id, None)
         return digest
+
+    def _is_as_seen(self, seen: ThreadRow) -> bool:
+        """Tell whether a thread is still as it was seen, and nobody is at work on it."""
+        self._counts.statements += 1
+        free = not seen.run_id or seen.lease_until <= self._leases.now() or self._leases.is_gone(seen.holder)
+        return free and self._thread(seen.thread_id) == seen
 
     def _lease(self, run_id: str, seconds: float) -> tuple[str, str, float]:
         return run_id, self._holder, self._leases.now() + seconds

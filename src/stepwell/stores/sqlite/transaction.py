@@ -15,7 +15,7 @@ import apsw
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
-from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message
+from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning
 from stepwell.stores.shared.charging import charging
 from stepwell.stores.shared.holder import is_gone, this_process
 from stepwell.stores.shared.member import Member, Renewal
@@ -151,6 +151,10 @@ class Transactions:
         elif type(work) is Deletion:
             member.sealed = self._writes.delete(work)
             member.result = member.sealed is not None
+        elif type(work) is Pruning:
+            pruned = self._writes.prune(work)
+            if pruned is not None:
+                member.result, member.sealed = pruned
         elif type(work) is ItemWrites:
             member.result, member.sealed = self._writes.write_items(work)
         elif type(work) is KeyWrites:

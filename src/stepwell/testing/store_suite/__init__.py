@@ -27,6 +27,7 @@ from stepwell.testing.store_suite.items import TestItemRows, TestItemsOfRuns
 from stepwell.testing.store_suite.journal import TestJournal
 from stepwell.testing.store_suite.lifetime import TestAtomicity, TestLifetime
 from stepwell.testing.store_suite.lineages import TestLineages
+from stepwell.testing.store_suite.pruning import TestPruning
 from stepwell.testing.store_suite.reading import TestReading, TestRuns
 from stepwell.testing.store_suite.shapes import TestShapes
 from stepwell.testing.store_suite.threads import TestThreads
@@ -52,6 +53,7 @@ __all__ = [
     "TestLifetime",
     "TestLineages",
     "TestOrder",
+    "TestPruning",
     "TestReading",
     "TestRuns",
     "TestShapes",

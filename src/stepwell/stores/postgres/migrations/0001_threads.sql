@@ -179,6 +179,22 @@ create table stepwell.events (
   primary key (run_id, ordinal)
 );
 
+create table stepwell.anchors (
+  thread_id     text collate "C" not null,
+  seq           bigint           not null,
+  held          bigint           not null,
+  parent_seq    bigint,
+  parent_digest bytea            not null,
+  shown_seq     bigint,
+  row_digest    bytea            not null,
+  checkpoints   bigint           not null,
+  records       bigint           not null,
+  notes         bigint           not null,
+  pruned_at     bigint           not null,
+  digest        bytea            not null,
+  primary key (thread_id, seq)
+);
+
 create table stepwell.inbox (
   thread_id    text collate "C" not null,
   message_id   text collate "C" not null,

@@ -1,12 +1,13 @@
--- A checkpoint and its ancestors, parent by parent: newest first, since a parent is always older. Walks no further than
+-- A checkpoint and its ancestors, parent by parent: newest first, since a parent is always older, and over what was pruned. Walks no further than
 -- max_rows matches (-1: to the beginning): `offset 0` keeps the line outermost. A parent in another namespace ends the line.
 -- Locks nothing.
 with recursive line (seq) as (
   select %(line_from)s::bigint
   union all
-  select p.parent_seq from line
+  select case when a.seq is null then p.parent_seq else a.shown_seq end from line
   join stepwell.checkpoints as p on p.thread_id = %(thread_id)s and p.seq = line.seq
-  where p.parent_seq is not null
+  left join stepwell.anchors as a on a.thread_id = %(thread_id)s and a.seq = p.parent_seq
+  where case when a.seq is null then p.parent_seq else a.shown_seq end is not null
 )
 select c.thread_id, c.namespace, c.lineage, c.seq, c.checkpoint_id, c.parent_seq, c.parent_digest, c.step, c.source, c.run_id,
   c.graph_id, c.version, c.fingerprint, c.created_at, c.metadata, c.body, c.digest

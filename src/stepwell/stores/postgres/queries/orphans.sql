@@ -16,3 +16,6 @@ where not exists (select from stepwell.threads as o where o.thread_id = r.thread
 union all
 select distinct 'effects', thread_id from stepwell.effects as r
 where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
+union all
+select distinct 'anchors', thread_id from stepwell.anchors as r
+where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)

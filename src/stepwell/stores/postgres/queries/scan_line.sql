@@ -3,9 +3,10 @@
 with recursive line (seq) as (
   select %(line_from)s::bigint
   union all
-  select p.parent_seq from line
+  select case when a.seq is null then p.parent_seq else a.shown_seq end from line
   join stepwell.checkpoints as p on p.thread_id = %(thread_id)s and p.seq = line.seq
-  where p.parent_seq is not null
+  left join stepwell.anchors as a on a.thread_id = %(thread_id)s and a.seq = p.parent_seq
+  where case when a.seq is null then p.parent_seq else a.shown_seq end is not null
 )
 select c.seq, c.source, c.step, c.run_id, c.lineage, c.metadata
 from line

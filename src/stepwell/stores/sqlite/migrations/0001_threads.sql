@@ -15,6 +15,9 @@
 --              there is one for a key.
 -- events       one row a lifecycle event of a run that keeps a log; never updated. Chained to the event before it by digest
 --              and numbered within the run from 1. `runs.events` counts them, so that a lost end is visible too.
+-- anchors      one row where rows were pruned and one that stays follows them: the digest that was there, so that the chain
+--              goes on over the gap; or where a row is only held, since others need it. Replaced when the thread is pruned
+--              anew. A thread that never was pruned has none.
 -- inbox        one row a message from outside, in the order in which they came. Anybody appends, under no fence; only the
 --              holder of the thread consumes, in the transaction of the record that says what came of it. What was consumed
 --              loses its body and stays, so that the same message sent twice is known. The thread need not have begun.
@@ -169,6 +172,22 @@ create table events (
   body            blob    not null,
   digest          blob    not null,
   primary key (run_id, ordinal)
+) strict, without rowid;
+
+create table anchors (
+  thread_id     text    not null,
+  seq           integer not null,
+  held          integer not null,
+  parent_seq    integer,
+  parent_digest blob    not null,
+  shown_seq     integer,
+  row_digest    blob    not null,
+  checkpoints   integer not null,
+  records       integer not null,
+  notes         integer not null,
+  pruned_at     integer not null,
+  digest        blob    not null,
+  primary key (thread_id, seq)
 ) strict, without rowid;
 
 create table inbox (

@@ -1,0 +1,66 @@
+"""What every saver offers to keep threads small: prune and sweep them, and say what they weigh."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from stepwell.errors import InvalidConfigError
+from stepwell.savers.reading import ReadingSaver
+from stepwell.savers.retention.choosing import Age, PruneReport, Strategy, Threads, Ttl, prune, sweep, ttl_of
+
+
+class RetainingSaver(ReadingSaver):
+    """The side of a saver that throws away. Nothing is thrown away by itself."""
+
+    _ttl: Ttl | None = None
+
+    def prune(
+        self,
+        threads: Threads,
+        *,
+        keep_last: int | None = None,
+        older_than: Age | None = None,
+        strategy: Strategy | None = None,
+    ) -> PruneReport:
+        """Delete checkpoints of a thread, of several, or of those that a filter selects ({} selects all); durable on
+        return, thread by thread.
+
+        `keep_last` keeps so many of the newest checkpoints of each lineage, `older_than` (an age, or a moment with a
+        time zone) all that are younger; with both, what either keeps stays. `strategy="keep_latest"`, as without any
+        of them, is keep_last=1; "delete" deletes whole threads, with `older_than` those not changed since.
+
+        What something stands on stays: the newest checkpoint of every lineage, where a lineage was forked, an open
+        question or an effect in doubt, a run to be continued. Receipts of effects always do. What those need stays
+        too, and is not listed. A thread that a run is at work on raises ThreadBusyError; among several it is skipped.
+        """
+        return prune(self.store, self._clock.now(), threads, keep_last, older_than, strategy)
+
+    async def aprune(
+        self,
+        threads: Threads,
+        *,
+        keep_last: int | None = None,
+        older_than: Age | None = None,
+        strategy: Strategy | None = None,
+    ) -> PruneReport:
+        """Do as `prune`, without blocking the event loop."""
+        return await asyncio.to_thread(
+            self.prune, threads, keep_last=keep_last, older_than=older_than, strategy=strategy
+        )
+
+    def sweep(self, *, ttl: Any = None, unfinished: bool = False) -> PruneReport:
+        """Delete the threads that nothing has changed for as long as `ttl` says (default: the saver's own), or prune
+        them, as its strategy says; durable on return, thread by thread. Call it from a scheduler.
+
+        A thread with an open question, a wait, a doubt, a message or a run that has not ended is skipped, unless
+        `unfinished` is true. One that a run is at work on always is.
+        """
+        chosen = self._ttl if ttl is None else ttl_of(ttl)
+        if chosen is None:
+            raise InvalidConfigError(reason="sweep() needs a ttl: give it one, or make the saver with one", key="ttl")
+        return sweep(self.store, self._clock.now(), chosen, unfinished)
+
+    async def asweep(self, *, ttl: Any = None, unfinished: bool = False) -> PruneReport:
+        """Do as `sweep`, without blocking the event loop."""
+        return await asyncio.to_thread(self.sweep, ttl=ttl, unfinished=unfinished)

@@ -1,0 +1,200 @@
+"""Pruning a thread: what stands on which checkpoint is looked up here, what may go is decided in
+`superstep/retention.py`, and the store takes it out in one transaction.
+
+A thread is read in one snapshot, and bodies only of what stays. It is pruned only as it was seen: one that moves
+meanwhile is read again. A run that is at work is never disturbed: its thread is busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from stepwell import points
+from stepwell.errors import CorruptRecordError, ThreadBusyError
+from stepwell.runtime.admission import ATTEMPTS
+from stepwell.runtime.loading import row_name
+from stepwell.savers.retention.open_work import unanswered
+from stepwell.store import (
+    NO_DIGEST,
+    AnchorRow,
+    CheckpointOutline,
+    EffectsQuery,
+    Pruning,
+    Reader,
+    RecordOutline,
+    RunRow,
+    Store,
+    ThreadRow,
+    seal_anchor,
+)
+from stepwell.superstep import body as layout, lifecycle
+from stepwell.superstep.references import References, references
+from stepwell.superstep.retention import Gap, Marked, Note, Outline, Point, Policy, mark, ranges
+
+
+@dataclass(frozen=True, slots=True)
+class PrunedThread:
+    """What pruning a thread took out of it."""
+
+    thread_id: str
+    checkpoints: int = 0
+    records: int = 0
+    events: int = 0
+    runs: int = 0
+    kept: int = 0
+    """Checkpoints that its history still lists."""
+    held: int = 0
+    """Checkpoints that it does not list, and that are there because those it lists need them."""
+
+
+class _Seen(NamedTuple):
+    """A thread as one snapshot showed it."""
+
+    thread: ThreadRow
+    checkpoints: Sequence[CheckpointOutline]
+    records: Sequence[RecordOutline]
+    anchors: Sequence[AnchorRow]
+    runs: Sequence[RunRow]
+    marked: Marked
+
+
+def prune_thread(store: Store, thread_id: str, policy: Policy, now: int) -> PrunedThread | None:
+    """Take out of a thread what the policy lets go; None where there is no such thread. Durable on return.
+
+    Raises ThreadBusyError where a run is at work on it.
+    """
+    for _ in range(ATTEMPTS):
+        with store.reading() as reader:
+            thread = reader.thread(thread_id)
+            if thread is None:
+                return None
+            seen = _see(reader, thread, policy)
+        stays = PrunedThread(thread_id, kept=len(seen.marked.kept), held=len(seen.marked.held))
+        pruning = _pruning(seen, policy, now)
+        if pruning is None:
+            return stays
+        points.reach(points.PRUNING_READ)
+        done = store.prune(pruning)
+        if done is not None:
+            return PrunedThread(thread_id, *done, kept=stays.kept, held=stays.held)
+    raise ThreadBusyError(thread_id=thread_id, holder="other callers", run_id="?", expires_in=0.0)
+
+
+def _see(reader: Reader, thread: ThreadRow, policy: Policy) -> _Seen:
+    thread_id = thread.thread_id
+    anchors = reader.anchors(thread_id)
+    checkpoints = list(_chained(reader.outline(thread_id), thread_id, anchors))
+    records = list(reader.record_outline(thread_id))
+    runs = reader.runs(thread_id)
+    outline = Outline(
+        [Point(*row[:5]) for row in checkpoints],
+        [Note(*row[:3]) for row in records],
+        [_gap(anchor) for anchor in anchors],
+        _pinned(reader, thread, records),
+        lambda seq: _needs(reader, thread_id, seq),
+    )
+    return _Seen(thread, checkpoints, records, anchors, runs, mark(outline, policy))
+
+
+def _chained(
+    rows: Iterator[CheckpointOutline], thread_id: str, anchors: Sequence[AnchorRow]
+) -> Iterator[CheckpointOutline]:
+    """Yield the rows; raise where one that was lost would be hidden by pruning what followed it."""
+    digests = {anchor.seq: anchor.row_digest for anchor in anchors}
+    for row in rows:
+        if row.parent_seq is not None and digests.get(row.parent_seq) != row.parent_digest:
+            reason = f"its parent {row.parent_seq} is missing, or another row than the one it was written on"
+            raise CorruptRecordError(record=f"checkpoint {row.seq} of thread {thread_id}", reason=reason)
+        digests[row.seq] = row.digest
+        yield row
+
+
+def _needs(reader: Reader, thread_id: str, seq: int) -> References:
+    (row,) = reader.checkpoints(thread_id, [seq])
+    with layout.reading(row_name(row)):
+        return references(layout.open_checkpoint(row.body, row_name(row)), seq)
+
+
+def _gap(row: AnchorRow) -> Gap:
+    return Gap(row.seq, bool(row.held), row.parent_seq, row.shown_seq, row.checkpoints, row.records, row.notes)
+
+
+# -- what stands on which checkpoint ----------------------------------------------------------------------------------
+
+
+def _pinned(reader: Reader, thread: ThreadRow, records: Sequence[RecordOutline]) -> set[int]:
+    """Return the checkpoints from which a lineage was forked, on which a question or a doubt is open, from which a run
+    goes on, and on which the thread's last row stands."""
+    thread_id = thread.thread_id
+    lineages = reader.lineages(thread_id)
+    pinned = {row.parent_seq for row in lineages if row.parent_seq is not None}
+    bases = {row.seq: row.base_seq for row in records}
+    pinned.add(bases.get(thread.head_seq, thread.head_seq))
+    doubted = reader.effects(EffectsQuery(thread_id, in_doubt=True))
+    pinned |= {bases[row.seq] for row in doubted if row.seq in bases}
+    crashed = reader.run(thread.run_id) if thread.run_id else None
+    if crashed is not None:
+        pinned.add(crashed.base_seq)
+    heads = {row.head_seq for row in lineages}
+    if any(row.kind in lifecycle.PAUSES and row.base_seq in heads for row in records):
+        pinned |= set(unanswered(reader, thread_id))  # a question may be known by the id it had before an edit
+    return pinned
+
+
+# -- what is to be written --------------------------------------------------------------------------------------------
+
+
+def _pruning(seen: _Seen, policy: Policy, now: int) -> Pruning | None:
+    """Return what the store is to do; None where there is nothing."""
+    marked, digests = seen.marked, {row.seq: row.digest for row in seen.checkpoints}
+    digests |= {anchor.seq: anchor.row_digest for anchor in seen.anchors}
+    before = {_gap(anchor): anchor for anchor in seen.anchors}
+    fresh = [gap for gap in marked.gaps if gap not in before]
+    stays = {gap.seq for gap in marked.gaps}
+    logs, runs = _over(seen, policy)
+    if not (marked.cut_points or marked.cut_notes or fresh or logs or runs):
+        return None
+    return Pruning(
+        seen.thread,
+        ranges(marked.cut_points, (row.seq for row in seen.checkpoints)),
+        ranges(marked.cut_notes, (row.seq for row in seen.records)),
+        [_anchor(seen.thread.thread_id, gap, digests, now) for gap in fresh],
+        [anchor.seq for anchor in seen.anchors if anchor.seq not in stays],
+        logs,
+        runs,
+    )
+
+
+def _anchor(thread_id: str, gap: Gap, digests: dict[int, bytes], now: int) -> AnchorRow:
+    parent = NO_DIGEST if gap.parent_seq is None else digests[gap.parent_seq]
+    return seal_anchor(
+        AnchorRow(
+            thread_id,
+            gap.seq,
+            int(gap.held),
+            gap.parent_seq,
+            parent,
+            gap.shown_seq,
+            digests[gap.seq],
+            gap.checkpoints,
+            gap.records,
+            gap.notes,
+            now,
+            b"",
+        )
+    )
+
+
+def _over(seen: _Seen, policy: Policy) -> tuple[list[str], list[str]]:
+    """Return the runs whose logs go, and those that are forgotten: nothing that stays is of them. A run id stays known
+    until the run is as old as the policy says, since until then it must not be run a second time."""
+    marked = seen.marked
+    shown = {row.run_id for row in seen.checkpoints if row.seq in marked.kept}
+    named = shown | {row.run_id for row in seen.checkpoints if row.seq in marked.held}
+    named |= {row.run_id for row in seen.records if row.seq not in marked.cut_notes}
+    older = [run for run in seen.runs[1:] if run.finished_at and run.run_id != seen.thread.run_id]
+    silent = [run.run_id for run in older if run.events and run.run_id not in shown]
+    before = policy.created_before or 0
+    return silent, [run.run_id for run in older if run.run_id not in named and run.finished_at < before]

@@ -1,0 +1,6 @@
+-- What stands for the rows of a thread that were pruned, by seq. Locks nothing.
+select thread_id, seq, held, parent_seq, parent_digest, shown_seq, row_digest, checkpoints, records, notes, pruned_at,
+  digest
+from anchors
+where thread_id = :thread_id
+order by seq
