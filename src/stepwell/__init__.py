@@ -252,6 +252,12 @@ if TYPE_CHECKING:
         InMemoryStore as InMemoryStore,
         SqliteStore as SqliteStore,
     )
+    from stepwell.savers.postgres import (
+        AsyncPostgresSaver as AsyncPostgresSaver,
+        AsyncPostgresStore as AsyncPostgresStore,
+        PostgresSaver as PostgresSaver,
+        PostgresStore as PostgresStore,
+    )
     from stepwell.savers.raw import (
         RawChannel as RawChannel,
         RawCheckpoint as RawCheckpoint,

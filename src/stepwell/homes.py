@@ -78,6 +78,7 @@ HOMES = {
     "stepwell.runtime.reading.journal_entry": ("JournalEntry",),
     "stepwell.savers.runs": ("RunPage", "RunRecord"),
     "stepwell.savers.sqlite": ("AsyncSqliteSaver", "InMemorySaver", "MemorySaver", "SqliteSaver"),
+    "stepwell.savers.postgres": ("AsyncPostgresSaver", "AsyncPostgresStore", "PostgresSaver", "PostgresStore"),
     "stepwell.savers.items": ("AsyncSqliteStore", "InMemoryStore", "SqliteStore"),
     "stepwell.items": (
         "BaseStore",

@@ -10,7 +10,9 @@ from functools import cache
 import psycopg
 from psycopg import sql
 
-from stepwell.stores.postgres.sql import SCHEMA, migrations
+from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.schema import migrate_schema
+from stepwell.stores.postgres.sql import SCHEMA
 from tests.stores.servers import Server, shared
 
 
@@ -20,8 +22,9 @@ def _prepared(version: int, worker: str) -> tuple[Server, psycopg.Connection, sq
     with server.admin() as admin:
         admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
     connection = psycopg.connect(server.conninfo(name), autocommit=True)
-    for script in migrations():
-        connection.execute(script)
+    made = OwnConnections(server.conninfo(name))
+    migrate_schema(made, SCHEMA)
+    made.close()
     tables = connection.execute("select tablename from pg_tables where schemaname = %s", (SCHEMA,)).fetchall()
     emptied = [sql.SQL("delete from {}").format(sql.Identifier(SCHEMA, name)) for (name,) in tables if name != "meta"]
     return server, connection, sql.SQL("; ").join(emptied)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepwell.cli.absent import unknown_checkpoint, unknown_thread
@@ -15,6 +14,8 @@ from stepwell.cli.faults import UnknownDatabaseError
 from stepwell.cli.screen import say
 from stepwell.cli.settings import Settings
 from stepwell.errors import UsageError
+from stepwell.savers.keeping import KeepingSaver
+from stepwell.savers.places import is_absent, is_server
 from stepwell.savers.sqlite import MEMORY, SqliteSaver
 
 if TYPE_CHECKING:
@@ -30,12 +31,32 @@ def reading(settings: Settings) -> Iterator[Reader]:
 
 
 @contextmanager
-def opened(settings: Settings, *, create: bool = False) -> Iterator[SqliteSaver]:
+def opened(settings: Settings, *, create: bool = False) -> Iterator[KeepingSaver]:
     """Open a database that is there, or may be made. No command but `migrate` changes its schema."""
-    if not create and (settings.path == MEMORY or not Path(settings.path).exists()):
+    if not create and (settings.path == MEMORY or is_absent(settings.path)):
         raise UnknownDatabaseError(path=settings.path)
-    with SqliteSaver(settings.path, migrate=False) as saver:
+    opening = _open_server if is_server(settings.path) else _open_file
+    with opening(settings.path, create) as saver:
         yield saver
+
+
+def _open_file(path: str, create: bool) -> KeepingSaver:
+    return SqliteSaver(path, migrate=False)
+
+
+def _open_server(conninfo: str, create: bool) -> KeepingSaver:
+    try:
+        from stepwell.savers.postgres import PostgresSaver
+    except ImportError as error:
+        raise UsageError(str(error)) from error
+    saver = PostgresSaver(conninfo)
+    try:
+        if create and saver.read_schema().found == 0:
+            saver.setup()
+    except BaseException:
+        saver.close()
+        raise
+    return saver
 
 
 def thread_row(reader: Reader, thread_id: str, checkpoint_id: str | None = None) -> ThreadRow:
@@ -71,7 +92,7 @@ def store_of(graph: CompiledGraph) -> Store:
     return store
 
 
-def _bind(graph: Any, saver: SqliteSaver, events: bool) -> CompiledGraph:
+def _bind(graph: Any, saver: KeepingSaver, events: bool) -> CompiledGraph:
     from stepwell.engine import CompiledGraph
 
     if not isinstance(graph, CompiledGraph):

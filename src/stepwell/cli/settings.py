@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from stepwell.savers.places import shown_place
+
 DEFAULT_DB = "stepwell.db"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -26,20 +28,25 @@ class Settings:
 
     @property
     def path(self) -> str:
-        """The database file."""
+        """The database: a file, or the address of a server, which may hold a password and is never printed."""
         return DEFAULT_DB if self.db is None else self.db
+
+    @property
+    def place(self) -> str:
+        """The database as it is printed."""
+        return shown_place(self.path)
 
     def resume_command(self, target: str, thread_id: str, question: str | None = None) -> str:
         """Return the line to type to go on with a thread; with a question's id, the one that answers it."""
         words = ["resume", target, "--thread", thread_id]
-        words += [] if self.db is None else ["--db", self.db]
+        words += [] if self.db is None else ["--db", self.place]
         words += [] if question is None else ["--answer", f"{question}=JSON"]
         return f"{_program()} {shlex.join(words)}"
 
     def approve_command(self, thread_id: str, question: str) -> str:
         """Return the line to type to let an effect happen that waits for a decision."""
         words = ["approve", thread_id, question, "--by", "WHO"]
-        return f"{_program()} {shlex.join(words + ([] if self.db is None else ['--db', self.db]))}"
+        return f"{_program()} {shlex.join(words + ([] if self.db is None else ['--db', self.place]))}"
 
 
 def _program() -> str:
@@ -58,7 +65,13 @@ def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> Non
 
 
 _OPTIONS = (
-    click.option("--db", metavar="FILE", expose_value=False, callback=_keep, help=f"The database [{DEFAULT_DB}]."),
+    click.option(
+        "--db",
+        metavar="FILE",
+        expose_value=False,
+        callback=_keep,
+        help=f"The database, or postgresql://... [{DEFAULT_DB}].",
+    ),
     click.option("--json", is_flag=True, expose_value=False, callback=_keep, help="Print JSON, and nothing else."),
     click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show the traceback of an error."),
 )

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from stepwell.savers.places import is_server
 from stepwell.stores.shared.migrating import Migration, Schema
 from stepwell.stores.sqlite.connection import migrate_at, schema_at
 
 
-def read_schema(path: str) -> Schema:
+def read_schema(place: str) -> Schema:
     """Return which schema a database has and what is pending, without changing it.
 
     Raises SchemaNewerError where a newer release has migrated it.
     """
-    return schema_at(path)
+    if not is_server(place):
+        return schema_at(place)
+    from stepwell.savers.postgres import PostgresSaver
+
+    with PostgresSaver(place) as saver:
+        return saver.read_schema()
 
 
-def migrate_schema(path: str) -> list[Migration]:
+def migrate_schema(place: str) -> list[Migration]:
     """Carry out what is pending; return what this call has done. Durable on return.
 
     Raises SchemaNewerError, and SchemaMigrationError where a migration fails: nothing of that one is kept.
     """
-    return migrate_at(path)
+    if not is_server(place):
+        return migrate_at(place)
+    from stepwell.savers.postgres import PostgresSaver
+
+    with PostgresSaver(place) as saver:
+        return saver.migrate_schema()

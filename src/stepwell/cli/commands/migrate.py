@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from stepwell.cli.exit_status import FAILED, OK
 from stepwell.cli.faults import UnknownDatabaseError
 from stepwell.cli.screen import say, write, write_json
 from stepwell.cli.settings import Settings, global_options
+from stepwell.savers.places import is_absent
 from stepwell.savers.schema import migrate_schema, read_schema
 
 
@@ -23,14 +22,14 @@ def migrate(settings: Settings, check: bool) -> int:
     Stop what still uses the old release first. A process killed half-way leaves the database as it was before the
     migration that ran.
     """
-    if not Path(settings.path).exists():
+    if is_absent(settings.path):
         raise UnknownDatabaseError(path=settings.path)
     schema = read_schema(settings.path)
     done = [] if check else migrate_schema(settings.path)
     left = [each.name for each in schema.pending] if check else []
     if settings.json:
         found = schema.found if check else schema.newest
-        facts = {"database": settings.path, "version": found, "newest": schema.newest}
+        facts = {"database": settings.place, "version": found, "newest": schema.newest}
         write_json({**facts, "pending": left, "migrated": [each.name for each in done]})
         return FAILED if left else OK
     for name in left:
@@ -43,7 +42,7 @@ def migrate(settings: Settings, check: bool) -> int:
 
 def _sentence(settings: Settings, found: int, newest: int, check: bool) -> str:
     if found == newest:
-        return f"{settings.path}: schema version {found}, the newest that this release knows"
+        return f"{settings.place}: schema version {found}, the newest that this release knows"
     if check:
-        return f"{settings.path}: schema version {found}, this release writes version {newest}"
-    return f"{settings.path}: schema version {newest}, from version {found}"
+        return f"{settings.place}: schema version {found}, this release writes version {newest}"
+    return f"{settings.place}: schema version {newest}, from version {found}"

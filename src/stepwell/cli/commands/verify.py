@@ -22,7 +22,7 @@ def verify(settings: Settings) -> int:
             if not settings.json:
                 write(one_line(fault))
     if settings.json:
-        write_json({"database": settings.path, "faults": faults})
+        write_json({"database": settings.place, "faults": faults})
     elif not faults:
-        say(f"{settings.path}: every row verifies")
+        say(f"{settings.place}: every row verifies")
     return FAILED if faults else OK

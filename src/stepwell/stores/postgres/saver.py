@@ -48,7 +48,7 @@ class PostgresStore:
         self.counts = Counts()
         self.sealer: Sealer = PLAIN
         self.schema = schema
-        self._connections = connections
+        self.connections = connections
         self._transactions = Transactions(connections, schema, clock, self.counts)
         self._writer = Writer(self._transactions)
         self._snapshots = Snapshots(connections, schema)
@@ -133,7 +133,7 @@ class PostgresStore:
         """Finish what is queued and release everything. A second call does nothing."""
         self._writer.close("close() was called on it")
         self._transactions.finish()
-        self._connections.close()
+        self.connections.close()
 
     def before_fork(self) -> None:
         """Let no write be under way."""

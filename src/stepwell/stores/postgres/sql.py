@@ -20,24 +20,17 @@ BEGIN_READ = "begin isolation level repeatable read read only"
 COMMIT = "commit"
 ROLLBACK = "rollback"
 
-_NAMED = re.compile(rf"\b{SCHEMA}\b(?=[. ;])")
+_NAMED = re.compile(rf"\b{SCHEMA}\b(?=[. ;]|$)")
 
 
 @cache
 def query(name: str, schema: str = SCHEMA) -> str:
     """Return the statement of `queries/<name>.sql` without its header comment."""
-    return _within(schema, files(f"{__package__}.queries").joinpath(f"{name}.sql").read_text("utf-8"))
+    return within(schema, files(f"{__package__}.queries").joinpath(f"{name}.sql").read_text("utf-8"))
 
 
-@cache
-def migrations(schema: str = SCHEMA) -> tuple[str, ...]:
-    """Return the migration scripts in order; script n leads to schema version n."""
-    folder = files(f"{__package__}.migrations")
-    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return tuple(_within(schema, folder.joinpath(name).read_text("utf-8")) for name in names)
-
-
-def _within(schema: str, text: str) -> str:
+def within(schema: str, text: str) -> str:
+    """Return a statement or a script as one that means this schema, without comments that take a line of their own."""
     kept = "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
     quoted = '"{}"'.format(schema.replace('"', '""').replace("%", "%%"))
     return _NAMED.sub(lambda _: quoted, kept)

@@ -176,7 +176,7 @@ class RowReader:
     def records_at(self, thread_id: str, seqs: Sequence[int]) -> list[RecordRow]:
         """Return the records at these seqs, in seq order."""
         wanted = sorted(set(seqs))
-        found = self._rows("records_at", RECORDS, thread_id=thread_id, seqs=json.dumps(wanted))
+        found = self._rows("records_at", RECORDS, thread_id=thread_id, seqs=self._listed(wanted))
         if [row.seq for row in found] != wanted:
             missing = sorted(set(wanted) - {row.seq for row in found})
             raise corrupt("records", thread_id, missing[0], "it is missing")

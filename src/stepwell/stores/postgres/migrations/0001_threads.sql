@@ -1,5 +1,5 @@
 -- The tables of SQLite's body, under the same names. The schema is called stepwell here, and whatever the store was told
--- where a script is run.
+-- where a script is run; it is there by then.
 --
 -- threads      one row a thread: who may write it (epoch, run_id, holder, lease_until) and where its history ends
 --              (head_seq, head_digest). Every writing transaction updates this row first and stops if that changed no
@@ -37,8 +37,6 @@
 -- One index on checkpoints and one on records besides the key, each for a read that must not scan a thread, and one of the
 -- journal, which costs those alone who keep one. More would cost every superstep: what is newest is found from the end of
 -- the key, a lineage's end in `lineages`.
-
-create schema if not exists stepwell;
 
 create table stepwell.meta (
   name  text collate "C" not null primary key,

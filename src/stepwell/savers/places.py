@@ -1,0 +1,35 @@
+"""What the address of a database says: a file, or a server; and how much of it may be printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+SERVERS = ("postgresql://", "postgres://")
+_SHOWN = ("host", "port", "dbname", "user", "sslmode", "target_session_attrs")
+"""What of the parameters behind a `?` is no secret."""
+
+
+def is_server(place: str) -> bool:
+    """Tell whether an address is that of a PostgreSQL database."""
+    return place.startswith(SERVERS)
+
+
+def shown_place(place: str) -> str:
+    """Return an address without what might be a secret: it leads there whoever may log in without it."""
+    if not is_server(place):
+        return place
+    try:
+        parts = urlsplit(place)
+        user, at, host = parts.netloc.rpartition("@")
+        given = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] in _SHOWN])
+    except ValueError:
+        return SERVERS[0]
+    if "@" in parts.path or "@" in user or "@" in parts.query:  # a password that was not quoted ends up anywhere
+        return SERVERS[0]
+    return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, given, ""))
+
+
+def is_absent(place: str) -> bool:
+    """Tell whether there is no file at an address; a server is asked when it is used."""
+    return not is_server(place) and not Path(place).exists()

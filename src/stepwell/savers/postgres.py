@@ -1,0 +1,144 @@
+"""The saver and the item store on PostgreSQL: threads that any number of processes and machines share.
+
+Both need psycopg: pip install 'stepwell[postgres]'. Their tables are made by `setup()`, once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Self
+
+try:
+    from stepwell.stores.postgres.connections import MAX_SIZE, MIN_SIZE, Connections, OwnConnections, UserConnections
+    from stepwell.stores.postgres.saver import PostgresStore as Database
+    from stepwell.stores.postgres.schema import CheckedConnections, checked_schema, migrate_schema, read_schema
+except ImportError as error:
+    raise ImportError(f"PostgreSQL needs psycopg ({error}): pip install 'stepwell[postgres]'") from error
+
+from stepwell.clock import Clock
+from stepwell.errors import UnsupportedStorageError
+from stepwell.items import TTLConfig
+from stepwell.savers.items import OpenedItems, refuse_index
+from stepwell.savers.keeping import KeepingSaver
+from stepwell.savers.reading import OnUnknownType, ReadingSaver
+from stepwell.stores.shared.migrating import Migration, Schema
+
+SCHEMA = "stepwell"
+
+
+class PostgresSaver(KeepingSaver):
+    """Keeps threads in one schema of a PostgreSQL database, shared by any number of processes.
+
+    Give it a connection string, as in `PostgresSaver("postgresql://user@host/database")`, or a `psycopg_pool` pool of
+    yours as `pool=`, which stays yours to close. Of its own connections at most `max_size` are open at once, and
+    `min_size` stay so. Nothing is connected before it is first used; call `setup()` once per database before that.
+
+    A commit is durable on return if the server's `synchronous_commit` says so. `on_unknown_type` is that of
+    `SqliteSaver`.
+    """
+
+    store: Database
+
+    def __init__(
+        self,
+        conninfo: str | None = None,
+        *,
+        pool: Any = None,
+        schema: str = SCHEMA,
+        min_size: int = MIN_SIZE,
+        max_size: int = MAX_SIZE,
+        on_unknown_type: OnUnknownType = "raise",
+    ) -> None:
+        super().__init__(_opened("PostgresSaver", conninfo, pool, schema, min_size, max_size), on_unknown_type)
+
+    @classmethod
+    def from_conn_string(cls, conn_string: str, *, schema: str = SCHEMA, **options: Any) -> Self:
+        """Open the database for one block: `with PostgresSaver.from_conn_string("postgresql://...") as saver: ...`."""
+        return cls(conn_string, schema=schema, **options)
+
+    def setup(self) -> None:
+        """Make the tables, or bring them to the newest schema, one transaction a migration; durable on return.
+
+        Any number of processes may call it at once; where nothing is to be done, it only looks. Raises SchemaNewerError
+        for a database that a newer release has migrated, SchemaMigrationError where the database refuses.
+        """
+        self.migrate_schema()
+
+    async def asetup(self) -> None:
+        """Do as `setup`, without blocking the event loop."""
+        await asyncio.to_thread(self.setup)
+
+    def read_schema(self) -> Schema:
+        """Return which schema the database has, and what `setup` would do to it."""
+        return read_schema(_plain(self.store), self.store.schema)
+
+    def migrate_schema(self) -> list[Migration]:
+        """Do as `setup`; return what this call has carried out."""
+        return migrate_schema(_plain(self.store), self.store.schema)
+
+
+class PostgresStore(OpenedItems):
+    """Keeps items in one schema of a PostgreSQL database: beside the threads of a saver, or in one of its own.
+
+    Give it a connection string, a pool of yours as `pool=`, or the saver itself, whose connections it then shares: so
+    what nodes write commits with their outcomes. `ttl=` and `index=` are those of `SqliteStore`.
+    """
+
+    def __init__(
+        self,
+        place: str | ReadingSaver | None = None,
+        *,
+        pool: Any = None,
+        schema: str = SCHEMA,
+        min_size: int = MIN_SIZE,
+        max_size: int = MAX_SIZE,
+        ttl: TTLConfig | None = None,
+        index: None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        refuse_index(index)
+        shared = isinstance(place, ReadingSaver)
+        rows: Any = (
+            place.store
+            if isinstance(place, ReadingSaver)
+            else _opened("PostgresStore", place, pool, schema, min_size, max_size)
+        )
+        super().__init__(rows, ttl, clock, shared=shared)
+
+    @classmethod
+    def from_conn_string(
+        cls, conn_string: str, *, ttl: TTLConfig | None = None, index: None = None, **options: Any
+    ) -> Self:
+        """Open the database for one block: `with PostgresStore.from_conn_string("postgresql://...") as store: ...`."""
+        return cls(conn_string, ttl=ttl, index=index, **options)
+
+    def setup(self) -> None:
+        """Make the tables, or bring them to the newest schema, as `PostgresSaver.setup` does."""
+        if isinstance(self.rows, Database):
+            migrate_schema(_plain(self.rows), self.rows.schema)
+
+
+def _opened(name: str, conninfo: str | None, pool: Any, schema: str, min_size: int, max_size: int) -> Database:
+    schema = checked_schema(schema)
+    if (conninfo is None) == (pool is None):
+        raise UnsupportedStorageError(f"{name} takes a connection string or pool=, one of them.", reason="no place")
+    if conninfo is None:
+        return Database(CheckedConnections(UserConnections(pool), schema), schema=schema)
+    if not isinstance(conninfo, str):
+        given = f"{type(conninfo).__module__}.{type(conninfo).__qualname__}"
+        raise UnsupportedStorageError(
+            f'{name} takes a connection string, not a {given}: pass "postgresql://user@host/db", or pool=.',
+            reason="no connection string",
+        )
+    own = OwnConnections(conninfo, min_size=min_size, max_size=max_size)
+    return Database(CheckedConnections(own, schema), schema=schema)
+
+
+def _plain(store: Database) -> Connections:
+    """Return the store's connections before its schema is what it must be."""
+    assert isinstance(store.connections, CheckedConnections)
+    return store.connections.plain
+
+
+AsyncPostgresSaver = PostgresSaver
+AsyncPostgresStore = PostgresStore
