@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 from stepwell import Encryption, SqliteSaver
+from stepwell.savers.keeping import KeepingSaver
 from stepwell.store import digest_of
 from stepwell.stores.encrypted.store import EncryptedStore
 from stepwell.stores.shared import rows
@@ -37,14 +38,14 @@ def encrypted(saver: SqliteSaver) -> EncryptedStore:
     return store
 
 
-def talk(saver: SqliteSaver) -> Any:
+def talk(saver: KeepingSaver) -> Any:
     """Return a graph with a question in its midst."""
     return chain(("a", note("a")), ("q", ask("q")), ("b", note("b"))).compile(
         checkpointer=saver, name="talk", events=True
     )
 
 
-def begin(saver: SqliteSaver, *thread_ids: str) -> Any:
+def begin(saver: KeepingSaver, *thread_ids: str) -> Any:
     """Begin threads, each up to its question."""
     graph = talk(saver)
     for thread_id in thread_ids:

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from stepwell import points
+from stepwell.stores.sqlite import SqliteStore
 from stepwell.superstep.body import deltas
 from stepwell.testing.graphs import CORPUS, GraphScript, NodeScript, graph_scripts
 from tests.pure.model.interpreter import Model
-from tests.pure.model.machine import Machine
+from tests.pure.model.machine import Machine, Opened
 from tests.pure.model.scripts import (
     AT_THE_HEAD,
     Begin,
@@ -54,11 +55,18 @@ def modelled(script: Script) -> list[Seen]:
 
 
 def played(
-    script: Script, path: Path | None = None, durability: str = "sync", *, asynchronous: bool = False
+    script: Script,
+    path: Path | None = None,
+    durability: str = "sync",
+    *,
+    asynchronous: bool = False,
+    opened: Opened = SqliteStore,
 ) -> list[Seen]:
     """Return what the engine shows after each step as the script goes wrong. Every row must verify at the end."""
     failing = not any(step.broken for step in script.steps)
-    machine = Machine(script.graph, path, failing=failing, durability=durability, asynchronous=asynchronous)
+    machine = Machine(
+        script.graph, path, failing=failing, durability=durability, asynchronous=asynchronous, opened=opened
+    )
     try:
         seen = [machine.play(step) for step in script.steps]
         assert list(machine.saver.store.verify()) == []

@@ -7,7 +7,7 @@ again.
 
 import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from stepwell.events import (
 from stepwell.runtime.ledger import LEASE_SECONDS
 from stepwell.runtime.loading import load
 from stepwell.savers.copying import copy_thread
-from stepwell.store import CheckpointRow, HistoryQuery
+from stepwell.store import CheckpointRow, HistoryQuery, Store
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.merge import merge
@@ -60,14 +60,16 @@ ENDS: dict[str, type[Event]] = {
     lifecycle.FAILED: RunFailed,
     lifecycle.CANCELLED: RunCancelled,
 }
+Opened = Callable[..., Store]
+"""How a store is opened: at a path, by a clock."""
 THREAD = {"configurable": {"thread_id": "t"}}
 
 
 class Saver:
     """A store by a test's clock, in the place of a saver."""
 
-    def __init__(self, path: Path | None, clock: FakeClock) -> None:
-        self.store = SqliteStore(path or ":memory:", clock=clock)
+    def __init__(self, path: Path | None, clock: FakeClock, opened: Opened) -> None:
+        self.store = opened(path or ":memory:", clock=clock)
         self.on_unknown_type = None
 
 
@@ -82,10 +84,12 @@ class Machine:
         durability: str = "sync",
         failing: bool = True,
         asynchronous: bool = False,
+        opened: Opened = SqliteStore,
     ) -> None:
+        self.opened = opened
         self.script, self.path, self.durability, self.asynchronous = graph, path, durability, asynchronous
         self.clock = FakeClock()
-        self.saver = Saver(path, self.clock)
+        self.saver = Saver(path, self.clock, opened)
         self.world = World(failing)
         self.version = 1
         self.crashes = 0
@@ -123,7 +127,7 @@ class Machine:
         points.hook = None
         self.clock.advance(LEASE_SECONDS + 1)
         if self.path is not None:
-            self.saver = Saver(self.path, self.clock)
+            self.saver = Saver(self.path, self.clock, self.opened)
         self._deploy()
 
     # -- operations --------------------------------------------------------------------------------------------------
@@ -291,7 +295,7 @@ class Machine:
         """Come back as another process, without a crash."""
         if self.path is not None:
             self.saver.store.close()
-            self.saver = Saver(self.path, self.clock)
+            self.saver = Saver(self.path, self.clock, self.opened)
         self._deploy()
 
     def branches(self, thread_id: str = "t") -> list[Any]:
