@@ -10,6 +10,7 @@ import socket
 import tempfile
 import threading
 from enum import Enum
+from typing import Any
 
 from tests.stores.servers import PORT
 
@@ -64,7 +65,7 @@ class Relay:
 
     def _accept(self) -> None:
         while True:
-            ready, _, _ = select.select([self._listening, self._stop_read], [], [])
+            ready = _readable(self._listening, self._stop_read)
             if self._stop_read in ready:
                 return
             client, _ = self._listening.accept()
@@ -85,7 +86,7 @@ class Relay:
         answered, cutting, asked = True, None, b""
         with client, server, contextlib.suppress(OSError):
             while True:
-                ready, _, _ = select.select([client, server, self._stop_read], [], [])
+                ready = _readable(client, server, self._stop_read)
                 if self._stop_read in ready:
                     return
                 if client in ready:
@@ -125,3 +126,7 @@ class Relay:
         self.cuts += 1
         self._down = self._for_good
         return cut
+
+
+def _readable(*sources: Any) -> list[Any]:
+    return select.select(list(sources), [], [])[0]
