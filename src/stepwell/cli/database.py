@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from stepwell.cli.absent import unknown_checkpoint, unknown_thread
 from stepwell.cli.faults import UnknownDatabaseError
+from stepwell.cli.keys import encryption_of
 from stepwell.cli.screen import say
 from stepwell.cli.settings import Settings
 from stepwell.errors import UsageError
 from stepwell.savers.keeping import KeepingSaver
 from stepwell.savers.places import is_absent, is_server
 from stepwell.savers.sqlite import MEMORY, SqliteSaver
+from stepwell.stores.encrypted.encryption import Encryption
 
 if TYPE_CHECKING:
     from stepwell.engine import CompiledGraph
@@ -36,20 +38,20 @@ def opened(settings: Settings, *, create: bool = False) -> Iterator[KeepingSaver
     if not create and (settings.path == MEMORY or is_absent(settings.path)):
         raise UnknownDatabaseError(path=settings.path)
     opening = _open_server if is_server(settings.path) else _open_file
-    with opening(settings.path, create) as saver:
+    with opening(settings.path, create, encryption_of(settings)) as saver:
         yield saver
 
 
-def _open_file(path: str, create: bool) -> KeepingSaver:
-    return SqliteSaver(path, migrate=False)
+def _open_file(path: str, create: bool, encryption: Encryption | None) -> KeepingSaver:
+    return SqliteSaver(path, migrate=False, encryption=encryption)
 
 
-def _open_server(conninfo: str, create: bool) -> KeepingSaver:
+def _open_server(conninfo: str, create: bool, encryption: Encryption | None) -> KeepingSaver:
     try:
         from stepwell.savers.postgres import PostgresSaver
     except ImportError as error:
         raise UsageError(str(error)) from error
-    saver = PostgresSaver(conninfo)
+    saver = PostgresSaver(conninfo, encryption=encryption)
     try:
         if create and saver.read_schema().found == 0:
             saver.setup()

@@ -11,7 +11,8 @@ OK: Final = 0
 """Done; a run that paused for an answer too."""
 FAILED: Final = 1
 """A run that failed, a database in which `verify` found faults, a graph that `check` found threads stuck under,
-migrations that `migrate --check` found pending, or a `delete` that was declined."""
+migrations that `migrate --check` found pending, a data key that `rekey` could not unwrap, or a `delete` that was
+declined."""
 USAGE: Final = 2
 """The call cannot be carried out as given. Nothing ran."""
 NOT_FOUND: Final = 3
@@ -73,6 +74,7 @@ STATUS_OF: Final = {
     "invalid_wait": USAGE,
     "awakeable_completed": USAGE,
     "nested_thread": USAGE,
+    "invalid_key": USAGE,
     "unknown_interrupt": USAGE,
     "interrupt_answered": USAGE,
     "already_decided": USAGE,
@@ -109,6 +111,9 @@ STATUS_OF: Final = {
     # the durable side
     "corrupt_record": CORRUPT,
     "cannot_repair": CORRUPT,
+    "tampered_record": CORRUPT,
+    "plaintext_record": CORRUPT,
+    "lost_key": CORRUPT,
     "store_error": STORAGE,
     "commit_unknown": STORAGE,
     "saver_closed": STORAGE,
@@ -119,6 +124,13 @@ STATUS_OF: Final = {
     "schema_newer": STORAGE,
     "schema_migration_failed": STORAGE,
     "newer_format": STORAGE,
+    "encryption_error": STORAGE,
+    "missing_key": STORAGE,
+    "wrong_key": STORAGE,
+    "key_service_failed": STORAGE,
+    "database_encrypted": STORAGE,
+    "plaintext_database": STORAGE,
+    "key_taken": STORAGE,
     # the rest
     "stepwell_error": INTERNAL,
     "internal_error": INTERNAL,

@@ -15,6 +15,8 @@ import click
 from stepwell.savers.places import shown_place
 
 DEFAULT_DB = "stepwell.db"
+KEY_VARIABLE = "STEPWELL_KEY"
+"""The environment variable that holds the keys of an encrypted database, as a key file does."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -25,6 +27,8 @@ class Settings:
     db: str | None = None
     json: bool = False
     debug: bool = False
+    key_file: str | None = None
+    encryption: str | None = None
 
     @property
     def path(self) -> str:
@@ -39,14 +43,18 @@ class Settings:
     def resume_command(self, target: str, thread_id: str, question: str | None = None) -> str:
         """Return the line to type to go on with a thread; with a question's id, the one that answers it."""
         words = ["resume", target, "--thread", thread_id]
-        words += [] if self.db is None else ["--db", self.place]
+        words += self._where()
         words += [] if question is None else ["--answer", f"{question}=JSON"]
         return f"{_program()} {shlex.join(words)}"
 
     def approve_command(self, thread_id: str, question: str) -> str:
         """Return the line to type to let an effect happen that waits for a decision."""
         words = ["approve", thread_id, question, "--by", "WHO"]
-        return f"{_program()} {shlex.join(words + ([] if self.db is None else ['--db', self.place]))}"
+        return f"{_program()} {shlex.join(words + self._where())}"
+
+    def _where(self) -> list[str]:
+        given = {"--db": self.db and self.place, "--key-file": self.key_file, "--encryption": self.encryption}
+        return [word for option, value in given.items() if value is not None for word in (option, value)]
 
 
 def _program() -> str:
@@ -71,6 +79,12 @@ _OPTIONS = (
         expose_value=False,
         callback=_keep,
         help=f"The database, or postgresql://... [{DEFAULT_DB}].",
+    ),
+    click.option(
+        "--key-file", metavar="FILE", expose_value=False, callback=_keep, help=f"Its keys, `ID=KEY` [${KEY_VARIABLE}]."
+    ),
+    click.option(
+        "--encryption", metavar="MODULE:NAME", expose_value=False, callback=_keep, help="Its keys, as an Encryption."
     ),
     click.option("--json", is_flag=True, expose_value=False, callback=_keep, help="Print JSON, and nothing else."),
     click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show the traceback of an error."),

@@ -22,6 +22,15 @@ _FORM = "write MODULE:GRAPH, as in my_app.graphs:graph or examples/notes.py:grap
 
 def load_graph(target: str) -> Any:
     """Return the `StateGraph` or the compiled graph that `target` names."""
+    found = load_name(target)
+    if not _is_graph(found):
+        kind = f"{type(found).__module__}.{type(found).__qualname__}"
+        raise UsageError(f"{target} is a {kind}, not a stepwell.StateGraph or what its compile() returns.")
+    return found
+
+
+def load_name(target: str) -> Any:
+    """Return whatever `MODULE:NAME` names."""
     place, _, path = target.rpartition(":")
     if not place or not path:
         raise UsageError(f"{target!r} names no graph: {_FORM}.")
@@ -32,9 +41,6 @@ def load_graph(target: str) -> Any:
             found = getattr(found, name)
         except AttributeError:
             raise UsageError(f"{place} has no {path!r}. It has: {_graphs_in(module) or 'no graph'}.") from None
-    if not _is_graph(found):
-        kind = f"{type(found).__module__}.{type(found).__qualname__}"
-        raise UsageError(f"{target} is a {kind}, not a stepwell.StateGraph or what its compile() returns.")
     return found
 
 

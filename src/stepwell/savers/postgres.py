@@ -16,11 +16,13 @@ except ImportError as error:
     raise ImportError(f"PostgreSQL needs psycopg ({error}): pip install 'stepwell[postgres]'") from error
 
 from stepwell.clock import Clock
-from stepwell.errors import UnsupportedStorageError
+from stepwell.errors import InvalidConfigError, UnsupportedStorageError
 from stepwell.items import TTLConfig
 from stepwell.savers.items import OpenedItems, refuse_index
 from stepwell.savers.keeping import KeepingSaver
 from stepwell.savers.reading import OnUnknownType, ReadingSaver
+from stepwell.stores.encrypted.encryption import Encryption
+from stepwell.stores.encrypted.wrapping import with_encryption_later
 from stepwell.stores.shared.migrating import Migration, Schema
 
 SCHEMA = "stepwell"
@@ -33,8 +35,8 @@ class PostgresSaver(KeepingSaver):
     yours as `pool=`, which stays yours to close. Of its own connections at most `max_size` are open at once, and
     `min_size` stay so. Nothing is connected before it is first used; call `setup()` once per database before that.
 
-    A commit is durable on return if the server's `synchronous_commit` says so. `on_unknown_type` is that of
-    `SqliteSaver`.
+    A commit is durable on return if the server's `synchronous_commit` says so. `on_unknown_type` and `encryption` are
+    those of `SqliteSaver`; whether the keys fit is found out when the database is first used.
     """
 
     store: Database
@@ -48,8 +50,10 @@ class PostgresSaver(KeepingSaver):
         min_size: int = MIN_SIZE,
         max_size: int = MAX_SIZE,
         on_unknown_type: OnUnknownType = "raise",
+        encryption: Encryption | None = None,
     ) -> None:
-        super().__init__(_opened("PostgresSaver", conninfo, pool, schema, min_size, max_size), on_unknown_type)
+        self._database = _opened("PostgresSaver", conninfo, pool, schema, min_size, max_size)
+        super().__init__(with_encryption_later(self._database, encryption), on_unknown_type)
 
     @classmethod
     def from_conn_string(cls, conn_string: str, *, schema: str = SCHEMA, **options: Any) -> Self:
@@ -70,11 +74,11 @@ class PostgresSaver(KeepingSaver):
 
     def read_schema(self) -> Schema:
         """Return which schema the database has, and what `setup` would do to it."""
-        return read_schema(_plain(self.store), self.store.schema)
+        return read_schema(_plain(self._database), self._database.schema)
 
     def migrate_schema(self) -> list[Migration]:
         """Do as `setup`; return what this call has carried out."""
-        return migrate_schema(_plain(self.store), self.store.schema)
+        return migrate_schema(_plain(self._database), self._database.schema)
 
 
 class PostgresStore(OpenedItems):
@@ -95,15 +99,17 @@ class PostgresStore(OpenedItems):
         ttl: TTLConfig | None = None,
         index: None = None,
         clock: Clock | None = None,
+        encryption: Encryption | None = None,
     ) -> None:
         refuse_index(index)
-        shared = isinstance(place, ReadingSaver)
-        rows: Any = (
-            place.store
-            if isinstance(place, ReadingSaver)
-            else _opened("PostgresStore", place, pool, schema, min_size, max_size)
-        )
-        super().__init__(rows, ttl, clock, shared=shared)
+        self._database: Database | None = None
+        if not isinstance(place, ReadingSaver):
+            self._database = _opened("PostgresStore", place, pool, schema, min_size, max_size)
+            super().__init__(with_encryption_later(self._database, encryption), ttl, clock, shared=False)
+        elif encryption is None:
+            super().__init__(place.store, ttl, clock, shared=True)
+        else:
+            raise InvalidConfigError(reason="the item store has its saver's encryption: leave it out", key="encryption")
 
     @classmethod
     def from_conn_string(
@@ -114,8 +120,8 @@ class PostgresStore(OpenedItems):
 
     def setup(self) -> None:
         """Make the tables, or bring them to the newest schema, as `PostgresSaver.setup` does."""
-        if isinstance(self.rows, Database):
-            migrate_schema(_plain(self.rows), self.rows.schema)
+        if self._database is not None:
+            migrate_schema(_plain(self._database), self._database.schema)
 
 
 def _opened(name: str, conninfo: str | None, pool: Any, schema: str, min_size: int, max_size: int) -> Database:

@@ -193,8 +193,11 @@ class Store(Protocol):
     blocking: bool
     """False for a store that never touches a disk or a network."""
     counts: Counts
-    sealer: Sealer
-    """Makes rows ready to be written here."""
+
+    @property
+    def sealer(self) -> Sealer:
+        """Makes rows ready to be written here."""
+        ...
 
     def admit(self, claim: Claim) -> ThreadRow | None:
         """Take the thread: epoch + 1, and everything of the claim durable when this returns.

@@ -68,7 +68,7 @@ THREAD = {"configurable": {"thread_id": "t"}}
 class Saver:
     """A store by a test's clock, in the place of a saver."""
 
-    def __init__(self, path: Path | None, clock: FakeClock, opened: Opened) -> None:
+    def __init__(self, path: Path | None, clock: FakeClock, opened: Opened = SqliteStore) -> None:
         self.store = opened(path or ":memory:", clock=clock)
         self.on_unknown_type = None
 

@@ -30,6 +30,7 @@ from stepwell.store import (
 from stepwell.store.queued import Queued
 from stepwell.stores.encrypted.cipher import DataKey
 from stepwell.stores.encrypted.reader import DecryptingReader
+from stepwell.stores.encrypted.unopened import opened_of
 from stepwell.superstep.items import ItemWrite
 
 Row = TypeVar("Row")
@@ -121,6 +122,7 @@ class LockedStore:
 
     def is_same(self, other: Store) -> bool:
         """Tell whether another store keeps the same database, locked too."""
+        other = opened_of(other)
         return isinstance(other, LockedStore) and self.inner.is_same(other.inner)
 
     def is_held(self, thread: ThreadRow) -> bool:

@@ -43,6 +43,7 @@ from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.keyring import Keyring
 from stepwell.stores.encrypted.reader import DecryptingReader
 from stepwell.stores.encrypted.sealer import EncryptingSealer
+from stepwell.stores.encrypted.unopened import opened_of
 
 ATTEMPTS = 8
 
@@ -197,6 +198,7 @@ class EncryptedStore:
 
     def is_same(self, other: Store) -> bool:
         """Tell whether another store keeps the same database, under the same keys."""
+        other = opened_of(other)
         return isinstance(other, EncryptedStore) and self.inner.is_same(other.inner)
 
     def is_held(self, thread: ThreadRow) -> bool:

@@ -13,6 +13,7 @@ from stepwell.store import WHOLE_DATABASE, KeyRow, KeyWrites, Store
 from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.locked import LockedStore
 from stepwell.stores.encrypted.store import EncryptedStore
+from stepwell.stores.encrypted.unopened import UnopenedStore, opened_of
 
 PAGE = 200
 """Data keys that are wrapped anew in one transaction."""
@@ -21,14 +22,22 @@ PAGE = 200
 def with_encryption(store: Store, encryption: Encryption | None, clock: Clock | None = None) -> Store:
     """Return the store to use. Closes the one given where it cannot be used as told."""
     try:
-        if encryption is not None:
-            return EncryptedStore(store, encryption, clock)
-        with store.reading() as reader:
-            encrypted = reader.key(WHOLE_DATABASE) is not None
+        return _decided(store, encryption, clock)
     except BaseException:
         store.close()
         raise
-    return LockedStore(store) if encrypted else store
+
+
+def with_encryption_later(store: Store, encryption: Encryption | None, clock: Clock | None = None) -> Store:
+    """Return the store to use of a database that nothing may be asked before it is first used."""
+    return UnopenedStore(store, lambda store: _decided(store, encryption, clock))
+
+
+def _decided(store: Store, encryption: Encryption | None, clock: Clock | None) -> Store:
+    if encryption is not None:
+        return EncryptedStore(store, encryption, clock)
+    with store.reading() as reader:
+        return LockedStore(store) if reader.key(WHOLE_DATABASE) is not None else store
 
 
 @dataclass(slots=True)
@@ -47,6 +56,7 @@ def rekey(store: Store) -> Rekeyed:
 
     Page by page, each durable before the next: a call that was interrupted is repeated, and goes on where that stopped.
     """
+    store = opened_of(store)
     if not isinstance(store, EncryptedStore):
         raise InvalidConfigError(reason="a saver without encryption= has no data keys", key="encryption")
     done, after = Rekeyed(), None
