@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import pytest
 from langchain_core import messages
 from langchain_core.documents import Document
-from pydantic import BaseModel, Field, PrivateAttr, RootModel, field_validator, model_validator
+from pydantic import BaseModel, Field, HttpUrl, PrivateAttr, RootModel, SecretStr, field_validator, model_validator
 
 from stepwell.codec import Codec, Registry
 from stepwell.codec.registry import Entry
@@ -187,6 +187,14 @@ class Typed(NamedTuple):
     y: Frozen | None = None
 
 
+class Renamed(Typed):
+    pass
+
+
+class Slim(Typed):
+    __slots__ = ()
+
+
 Single = namedtuple("Single", ["a"])
 Untyped = namedtuple("Untyped", ["a", "b"], defaults=[0])
 
@@ -220,6 +228,8 @@ class Mask(enum.IntFlag):
     [
         Typed(1, Frozen(2)),
         Untyped(1),
+        Renamed(1, Frozen(2)),
+        Slim(1),
         Colour.BLUE,
         Level.LOW,
         Mode.FAST,
@@ -235,6 +245,13 @@ def test_named_tuples_and_enums_come_back(value: Any) -> None:
     assert (copied, type(copied)) == (value, type(value))
     assert codec.copy({value: 1}) == {value: 1}
     assert isinstance(value, tuple) or copied is value
+
+
+def test_a_named_tuple_that_holds_more_than_its_fields_is_refused() -> None:
+    value = Renamed(1)
+    value.note = "x"  # type: ignore[attr-defined]
+    with pytest.raises(UnserializableValueError, match="attributes besides its fields"):
+        codec_of(Renamed).dumps(value)
 
 
 def test_an_alias_is_the_member_it_names() -> None:
@@ -289,6 +306,39 @@ def test_a_model_keeps_values_given_fields_extras_and_private_attributes() -> No
     assert copied.model_extra == {"more": (1, 2)}
     assert copied._seen == 7
     assert not hasattr(copied, "_late")
+
+
+class Measured(BaseModel):
+    side: int
+
+    @functools.cached_property
+    def area(self) -> int:
+        return self.side**2
+
+
+def test_a_cached_property_of_a_model_is_kept() -> None:
+    value = Measured(side=3)
+    assert value.area == 9
+    copied = codec_of(Measured).copy([value])[0]
+    assert (copied, copied.__dict__, copied.model_fields_set) == (value, {"side": 3, "area": 9}, {"side"})
+
+
+class Page(BaseModel):
+    url: HttpUrl
+    key: SecretStr
+
+
+def test_urls_and_secrets_of_pydantic_are_stored_once_somebody_says_how() -> None:
+    page = Page(url=HttpUrl("http://host/path?q"), key=SecretStr("s"))
+    with pytest.raises(UnserializableValueError, match="HttpUrl") as caught:
+        codec_of(Page).dumps(page, "page")
+    assert caught.value.fields()["path"] == "page.url"
+    entries = [
+        Entry("url", HttpUrl, str, HttpUrl),
+        Entry("secret", SecretStr, SecretStr.get_secret_value, SecretStr),
+        Entry("page", Page),
+    ]
+    assert Codec(Registry(tuple(entries))).copy(page) == page
 
 
 def test_validators_are_not_called_at_load() -> None:

@@ -5,7 +5,7 @@ import math
 import struct
 from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
 from datetime import UTC, date, datetime, time, timedelta, timezone
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -172,6 +172,16 @@ def test_F5_scalars_of_the_standard_library_are_exact(value: Any) -> None:
 def test_nan_keeps_its_payload() -> None:
     odd = struct.unpack(">d", b"\x7f\xf8\x00\x00\x00\x00\x12\x34")[0]
     assert struct.pack(">d", CODEC.copy([odd])[0]) == struct.pack(">d", odd)
+
+
+@pytest.mark.parametrize("text", ["1.2345E+1000", "sNaN1", "-0E-7", "Infinity", "1E-999"])
+def test_a_decimal_does_not_depend_on_the_context(text: str) -> None:
+    narrow = Context(prec=1, Emax=1, Emin=-1, capitals=0, traps=list(Context().flags))
+    value = Decimal(text)
+    data = CODEC.dumps([value])
+    with localcontext(narrow):
+        assert CODEC.dumps([value]) == data
+        assert CODEC.loads(data)[0].as_tuple() == value.as_tuple()
 
 
 def test_a_zone_is_kept_and_not_its_offset() -> None:

@@ -277,6 +277,23 @@ def test_F8_a_refused_thread_can_be_edited(saver: SqliteSaver) -> None:
     assert compiled.invoke(None, thread()) == {"items": ["by hand"], "log": ["after"]}
 
 
+class Shelf(BaseModel):
+    items: Any = None
+    log: Annotated[list[str], lambda a, b: a + b] = []
+
+
+def test_F8_a_value_a_later_model_forbids_is_read_in_history_and_can_be_edited(saver: SqliteSaver) -> None:
+    """What stands in a thread is read as it is, so a thread that a stricter release finds can always be repaired."""
+    written = chain(("fill", lambda state: {"items": None}), ("ask", note("ask")), schema=Shelf)
+    written.compile(checkpointer=saver, name="g", interrupt_before=["ask"]).invoke({}, thread())
+    strict = chain(("fill", lambda state: {}), ("ask", note("ask")), schema=Basket)
+    compiled = strict.compile(checkpointer=saver, name="g", interrupt_before=["ask"])
+    assert compiled.get_state(thread()).values == {"items": None, "log": []}
+    assert [state.values.get("items") for state in compiled.get_state_history(thread())][:2] == [None, None]
+    compiled.update_state(thread(), {"items": ["by hand"]})
+    assert compiled.invoke(None, thread()) == {"items": ["by hand"], "log": ["ask"]}
+
+
 def test_a_question_and_its_answer_keep_their_types(call: Call, saver: SqliteSaver) -> None:
     def node(state: Log) -> dict[str, list[str]]:
         return {"log": [repr(interrupt({"until": Decimal("1.50"), "who": {"a", "b"}}))]}

@@ -17,6 +17,7 @@ from stepwell.codec.containers import expect, expect_list
 from stepwell.codec.kinds import Malformed, Refused, Unbuildable
 
 _PLAIN: Final = re.compile(r"[<>|=]?[?a-zA-Z][0-9]{0,9}(\[[0-9]{0,9}[a-zA-Z]{1,2}\])?")
+_VARYING: Final = "gG"  # longdouble: another number on another machine
 _MOST_DIMENSIONS: Final = 64
 _MOST_NESTED: Final = 16
 
@@ -83,7 +84,7 @@ def load_scalar(payload: Any) -> Any:
 def _dump_dtype(dtype: Any) -> Any:
     """Return a dtype as text; a structure as [names, dtypes, offsets, size, aligned]; its arrays as [dtype, shape]."""
     stored: Any = dtype.str
-    if dtype.char in "gG":
+    if dtype.char in _VARYING:
         raise Refused(f": its dtype {dtype} is another one on another machine")
     if dtype.subdtype is not None:
         stored = [_dump_dtype(dtype.subdtype[0]), list(dtype.shape)]
@@ -118,7 +119,7 @@ def _load_dtype(stored: Any, payload: Any, nested: int = 0) -> Any:
         dtype = _numpy(payload).dtype(stored)
     else:
         raise Malformed("not a plain dtype")
-    if dtype.hasobject or not dtype.itemsize:
+    if dtype.hasobject or not dtype.itemsize or dtype.char in _VARYING:
         raise Malformed("not a plain dtype")
     return dtype
 
