@@ -7,7 +7,7 @@ import threading
 
 from stepwell.stores.postgres.connections import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
-from stepwell.stores.postgres.sql import migrations
+from stepwell.stores.postgres.schema import migrate_schema
 from stepwell.testing.store_suite.drive import Drive, everything, started
 from tests.stores.servers import Server
 
@@ -17,10 +17,9 @@ KILLS = 3
 
 def commits_through_kills(server: Server) -> None:
     """Drive some threads while the server is killed and started; each commit must land, once."""
-    with server.admin() as admin:
-        for script in migrations():
-            admin.execute(script)
-    store = PostgresStore(OwnConnections(server.conninfo()))
+    connections = OwnConnections(server.conninfo())
+    migrate_schema(connections, "stepwell")
+    store = PostgresStore(connections)
     drives = [started(store, f"thread-{n}", run_id=f"run-{n}") for n in range(THREADS)]
     over = threading.Event()
     failures: list[BaseException] = []

@@ -7,12 +7,13 @@ and tells a line per thing done, so that a test knows without waiting blindly wh
 import multiprocessing
 import os
 import signal
+import traceback
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from stepwell.store import Deletion
+from stepwell.store import Deletion, Store
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing.crash import VARIABLE, arm_from_environment
 from stepwell.testing.store_suite.drive import THREAD, Drive, started
@@ -75,9 +76,19 @@ def _act(parent: Connection, crash_at: str, act: Callable[..., None], arguments:
     act(parent, *arguments)
 
 
-def steps(parent: Connection, path: Path, count: int) -> None:
+def open_store(place: Path | str) -> Store:
+    """Open the file, or the database that this connects to."""
+    if isinstance(place, Path):
+        return SqliteStore(place)
+    from stepwell.stores.postgres.connections import OwnConnections
+    from stepwell.stores.postgres.saver import PostgresStore
+
+    return PostgresStore(OwnConnections(place))
+
+
+def steps(parent: Connection, path: Path | str, count: int) -> None:
     """Admit a thread and commit steps with two records each."""
-    store = SqliteStore(path)
+    store = open_store(path)
     drive = started(store)
     parent.send("admitted")
     for _ in range(count):
@@ -86,9 +97,9 @@ def steps(parent: Connection, path: Path, count: int) -> None:
     store.close()
 
 
-def queued(parent: Connection, path: Path, count: int) -> None:
+def queued(parent: Connection, path: Path | str, count: int) -> None:
     """Admit a thread and queue steps, some in one group."""
-    store = SqliteStore(path)
+    store = open_store(path)
     drive = started(store)
     parent.send("admitted")
     futures = [(store.queue(drive.step(records=2)), drive.seq) for _ in range(count)]
@@ -98,9 +109,9 @@ def queued(parent: Connection, path: Path, count: int) -> None:
     store.close()
 
 
-def late(parent: Connection, path: Path) -> None:
+def late(parent: Connection, path: Path | str) -> None:
     """Admit a thread, hold it, and commit when told to."""
-    store = SqliteStore(path)
+    store = open_store(path)
     drive = started(store)
     parent.send("admitted")
     parent.recv()
@@ -113,22 +124,41 @@ def late(parent: Connection, path: Path) -> None:
     store.close()
 
 
-def deleting(parent: Connection, path: Path) -> None:
+def deleting(parent: Connection, path: Path | str) -> None:
     """Delete the thread that is there."""
-    store = SqliteStore(path)
+    store = open_store(path)
     store.delete(Deletion(THREAD, 5))
     parent.send("deleted")
     store.close()
 
 
-def many(parent: Connection, path: Path, name: str, count: int) -> None:
+def many(parent: Connection, path: Path | str, name: str, count: int) -> None:
     """Wait for a line, then commit steps of a thread of its own."""
     parent.send("ready")
     parent.recv()
-    store = SqliteStore(path)
+    store = open_store(path)
     drive = Drive(store, f"thread-{name}", run_id=f"run-{name}")
     drive.admit()
     for _ in range(count):
         drive.commit()
     store.close()
     parent.send(f"done {drive.seq}")
+
+
+def in_child(act: Callable[[], None]) -> None:
+    """Fork, act in the child, and fail with what it raised."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        text = ""
+        try:
+            act()
+        except BaseException:
+            text = traceback.format_exc()
+        os.write(write, text.encode()[-60_000:])
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, encoding="utf-8") as pipe:
+        text = pipe.read()
+    os.waitpid(pid, 0)
+    assert text == "", text

@@ -59,8 +59,8 @@ class Server:
     def create(self) -> None:
         """Make its folder and its data."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            user = _user()
+        user = unprivileged()
+        if user is not None:
             os.chown(self.folder, user.pw_uid, user.pw_gid)
         locale = ("--encoding=UTF8", "--locale=C")
         self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "--no-sync", *locale)
@@ -107,7 +107,7 @@ class Server:
     def _run(self, program: str, *arguments: str) -> None:
         home = self._home()
         command = [str(home / "bin" / program), *arguments]
-        user = _user() if os.geteuid() == 0 else None
+        user = unprivileged()
         with tempfile.TemporaryFile() as told:  # never a pipe: the server would keep it open
             done = subprocess.run(
                 command,
@@ -188,6 +188,11 @@ def _guard(server: Server) -> None:
     command = ["sh", "-c", script, "guard", began, str(server.pid()), str(server.folder)]
     nowhere = subprocess.DEVNULL
     subprocess.Popen(command, start_new_session=True, stdin=nowhere, stdout=nowhere, stderr=nowhere)
+
+
+def unprivileged() -> pwd.struct_passwd | None:
+    """Return the user to run a server as; None: the one who runs the tests has no rights to shed."""
+    return _user() if os.geteuid() == 0 else None
 
 
 def _user() -> pwd.struct_passwd:

@@ -2,8 +2,7 @@
 
 import os
 import threading
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from stepwell import points
 from stepwell.errors import LeaseLostError, SaverClosedError, ThreadBusyError
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
+from tests.stores.process import in_child
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork"),
@@ -24,25 +24,6 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
     store = SqliteStore(tmp_path / "threads.db")
     yield store
     store.close()
-
-
-def in_child(act: Callable[[], None]) -> None:
-    """Fork, act in the child, and fail with what it raised."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        text = ""
-        try:
-            act()
-        except BaseException:
-            text = traceback.format_exc()
-        os.write(write, text.encode()[-60_000:])
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, encoding="utf-8") as pipe:
-        text = pipe.read()
-    os.waitpid(pid, 0)
-    assert text == "", text
 
 
 def test_a_child_writes_and_reads_the_same_file(store: SqliteStore) -> None:
