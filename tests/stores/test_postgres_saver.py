@@ -15,6 +15,7 @@ from stepwell import (
     END,
     START,
     AsyncPostgresSaver,
+    Encryption,
     PostgresSaver,
     PostgresStore,
     SaverClosedError,
@@ -22,7 +23,15 @@ from stepwell import (
     StoreError,
     UnsupportedStorageError,
 )
-from stepwell.errors import DatabaseUnavailableError, SchemaMigrationError, SchemaNewerError
+from stepwell.errors import (
+    DatabaseEncryptedError,
+    DatabaseUnavailableError,
+    SchemaMigrationError,
+    SchemaNewerError,
+    SchemaOutdatedError,
+)
+from stepwell.stores.postgres.schema import SCRIPTS
+from stepwell.stores.shared.migrating import Migration, of_later_release
 from tests.stores.binaries import VERSIONS
 from tests.stores.servers import Server, shared
 
@@ -106,6 +115,22 @@ def test_without_setup_it_says_what_to_call(fresh: str) -> None:
         assert counter(saver).invoke({"n": 1}, T1) == {"n": 2}
 
 
+def test_with_encryption_nothing_is_written_in_plain_whoever_made_the_tables(fresh: str) -> None:
+    encryption = Encryption({"one": b"k" * 32})
+    with PostgresSaver(fresh, encryption=encryption) as saver:
+        saver.setup()
+        assert counter(saver).invoke({"n": 1}, T1) == {"n": 2}
+        assert counter(saver).get_state(T1).values == {"n": 2}
+        with PostgresStore(saver) as items:
+            items.put(("a",), "k", {"secret": 1})
+            assert items.search(("a",), filter={"secret": 1})[0].key == "k"
+        assert list(saver.store.verify()) == []
+    with PostgresSaver(fresh) as saver, pytest.raises(DatabaseEncryptedError):
+        saver.get_tuple(T1)
+    with PostgresStore(fresh, encryption=encryption) as items:
+        assert items.search(("a",), filter={"secret": 2}) == []
+
+
 def test_two_schemas_of_a_database_know_nothing_of_each_other(fresh: str) -> None:
     with PostgresSaver(fresh, schema="one") as one, PostgresSaver(fresh, schema="Two-2$") as two:
         one.setup()
@@ -131,18 +156,31 @@ def test_a_migration_that_fails_leaves_nothing(fresh: str) -> None:
 def test_a_schema_of_another_program_or_a_newer_release_is_refused(fresh: str) -> None:
     with psycopg.connect(fresh, autocommit=True) as connection:
         connection.execute("create table public.theirs (x int)")
-        with (
-            PostgresSaver(fresh, schema="public") as saver,
-            pytest.raises(UnsupportedStorageError, match="another pro"),
-        ):
-            saver.setup()
+        with PostgresSaver(fresh, schema="public") as theirs:
+            with pytest.raises(UnsupportedStorageError, match="another program"):
+                theirs.setup()
         with PostgresSaver(fresh) as saver:
             saver.setup()
             connection.execute("update stepwell.meta set value = '999' where name = 'schema_version'")
             with pytest.raises(SchemaNewerError):
                 saver.setup()
-            with pytest.raises(SchemaNewerError):
+            with PostgresSaver(fresh) as other, pytest.raises(SchemaNewerError):
+                other.get_tuple(T1)
+
+
+def test_an_older_schema_is_refused_until_it_is_migrated(fresh: str) -> None:
+    later = Migration(0, "later", "alter table stepwell.threads add column note text")
+    with PostgresSaver(fresh) as saver:
+        saver.setup()
+        of_later_release[SCRIPTS] = (later._replace(version=saver.read_schema().newest + 1),)
+    try:
+        with PostgresSaver(fresh) as saver:
+            with pytest.raises(SchemaOutdatedError):
                 saver.get_tuple(T1)
+            saver.setup()
+            assert saver.get_tuple(T1) is None
+    finally:
+        del of_later_release[SCRIPTS]
 
 
 def test_a_role_that_may_not_create_schemas_uses_the_one_it_was_given(fresh: str) -> None:

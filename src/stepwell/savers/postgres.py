@@ -21,6 +21,7 @@ from stepwell.items import TTLConfig
 from stepwell.savers.items import OpenedItems, refuse_index
 from stepwell.savers.keeping import KeepingSaver
 from stepwell.savers.reading import OnUnknownType, ReadingSaver
+from stepwell.savers.retention.choosing import ttl_of
 from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.wrapping import with_encryption_later
 from stepwell.stores.shared.migrating import Migration, Schema
@@ -35,8 +36,8 @@ class PostgresSaver(KeepingSaver):
     yours as `pool=`, which stays yours to close. Of its own connections at most `max_size` are open at once, and
     `min_size` stay so. Nothing is connected before it is first used; call `setup()` once per database before that.
 
-    A commit is durable on return if the server's `synchronous_commit` says so. `on_unknown_type` and `encryption` are
-    those of `SqliteSaver`; whether the keys fit is found out when the database is first used.
+    A commit is durable on return if the server's `synchronous_commit` says so. `on_unknown_type`, `encryption` and
+    `ttl` are those of `SqliteSaver`; whether the keys fit is found out when the database is first used.
     """
 
     store: Database
@@ -51,9 +52,11 @@ class PostgresSaver(KeepingSaver):
         max_size: int = MAX_SIZE,
         on_unknown_type: OnUnknownType = "raise",
         encryption: Encryption | None = None,
+        ttl: Any = None,
     ) -> None:
         self._database = _opened("PostgresSaver", conninfo, pool, schema, min_size, max_size)
         super().__init__(with_encryption_later(self._database, encryption), on_unknown_type)
+        self._ttl = None if ttl is None else ttl_of(ttl)
 
     @classmethod
     def from_conn_string(cls, conn_string: str, *, schema: str = SCHEMA, **options: Any) -> Self:
