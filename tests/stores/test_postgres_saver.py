@@ -156,9 +156,8 @@ def test_a_migration_that_fails_leaves_nothing(fresh: str) -> None:
 def test_a_schema_of_another_program_or_a_newer_release_is_refused(fresh: str) -> None:
     with psycopg.connect(fresh, autocommit=True) as connection:
         connection.execute("create table public.theirs (x int)")
-        with PostgresSaver(fresh, schema="public") as theirs:
-            with pytest.raises(UnsupportedStorageError, match="another program"):
-                theirs.setup()
+        with PostgresSaver(fresh, schema="public") as saver, pytest.raises(UnsupportedStorageError, match="another"):
+            saver.setup()
         with PostgresSaver(fresh) as saver:
             saver.setup()
             connection.execute("update stepwell.meta set value = '999' where name = 'schema_version'")
