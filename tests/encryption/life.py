@@ -17,8 +17,6 @@ from stepwell import (
     RetryPolicy,
     Runtime,
     Send,
-    SqliteSaver,
-    SqliteStore,
     StateGraph,
     awakeable,
     effect,
@@ -26,6 +24,8 @@ from stepwell import (
     task,
     wait_for,
 )
+from stepwell.items import ItemTable
+from stepwell.savers.keeping import KeepingSaver
 
 WORDS: list[str] = []
 
@@ -69,7 +69,7 @@ def doubtful(given: str) -> str:
     raise RuntimeError(word("doubt"))
 
 
-def build(saver: SqliteSaver, items: SqliteStore) -> tuple[Any, list[str], list[int]]:
+def build(saver: KeepingSaver, items: ItemTable) -> tuple[Any, list[str], list[int]]:
     """Return the graph, the ids of awakeables as they are handed out, and how often the broken node has failed."""
     ids: list[str] = []
     failures: list[int] = []
@@ -111,7 +111,7 @@ def build(saver: SqliteSaver, items: SqliteStore) -> tuple[Any, list[str], list[
     return compiled, ids, failures
 
 
-def live(saver: SqliteSaver, items: SqliteStore, durability: Any) -> Any:
+def live(saver: KeepingSaver, items: ItemTable, durability: Any) -> Any:
     """Go through everything; return the state that it ends in."""
     graph, ids, _ = build(saver, items)
     here = config("t", metadata={"about": word("metadata")})
@@ -137,7 +137,7 @@ def live(saver: SqliteSaver, items: SqliteStore, durability: Any) -> Any:
     return graph.get_state(here).values
 
 
-def doubt(saver: SqliteSaver) -> None:
+def doubt(saver: KeepingSaver) -> None:
     graph = StateGraph(State).add_node("act", lambda state: {"log": [doubtful(word("doubt-input"))]})
     compiled = graph.add_edge(START, "act").compile(checkpointer=saver, name="doubt")
     try:
