@@ -17,10 +17,12 @@ from stepwell.runtime.editing.origins import origin_record, root_of
 from stepwell.runtime.effects.bringing import copied_effects
 from stepwell.store import (
     NO_DIGEST,
+    AnchorRow,
     CheckpointRow,
     Claim,
     EffectChange,
     EventDraft,
+    LineageRow,
     Reader,
     RecordRow,
     Rows,
@@ -28,6 +30,7 @@ from stepwell.store import (
     Sealer,
     Store,
     ThreadRow,
+    seal_anchor,
 )
 from stepwell.superstep import body as layout
 from stepwell.superstep.origin import COPIED, Origin
@@ -41,6 +44,9 @@ class Original(NamedTuple):
     records: list[RecordRow]
     runs: list[RunRow]
     events: list[EventDraft]
+    anchors: list[AnchorRow]
+    lineages: list[LineageRow]
+    """Where the thread has branched."""
 
 
 def copy_thread(store: Store, source: str, target: str, now: int) -> None:
@@ -68,7 +74,8 @@ def _read(reader: Reader, source: str) -> Original:
     runs = reader.runs(source)
     logs = [reader.events(run.run_id) for run in reversed(runs) if run.events or run.run_id == thread.run_id]
     events = [EventDraft(row.run_id, row.kind, row.created_at, row.body) for log in logs for row in log]
-    return Original(thread, checkpoints, records, runs, events)
+    lineages = reader.lineages(source) if thread.lineages > 1 else []
+    return Original(thread, checkpoints, records, runs, events, reader.anchors(source), lineages)
 
 
 def _claim(
@@ -81,7 +88,7 @@ def _claim(
     root: str,
 ) -> Claim:
     thread = original.thread
-    checkpoints, records = _resealed(sealer, original, target, names)
+    checkpoints, records, anchors = _resealed(sealer, original, target, names)
     source = Origin(COPIED, thread.thread_id, thread.head_seq, thread.head_digest, thread.lineages, root)
     origin = origin_record(sealer, target, thread.head_seq + 1, sum(row.base_seq == 0 for row in records), source, now)
     return Claim(
@@ -103,14 +110,17 @@ def _claim(
         now=now,
         runs=[run._replace(run_id=names[run.run_id], thread_id=target) for run in original.runs],
         at_work=names.get(thread.run_id, ""),
+        anchors=anchors,
+        lineages=[row._replace(thread_id=target) for row in original.lineages],
     )
 
 
 def _resealed(
     sealer: Sealer, original: Original, target: str, names: Mapping[str, str]
-) -> tuple[list[CheckpointRow], list[RecordRow]]:
-    """Return the rows as the target's. Each row follows an older one, so one pass in seq order seals them all."""
-    digests: dict[int, bytes] = {0: NO_DIGEST}
+) -> tuple[list[CheckpointRow], list[RecordRow], list[AnchorRow]]:
+    """Return the rows as the target's. Each row follows an older one, so one pass in seq order seals them all. What was
+    pruned keeps the digest it had."""
+    digests = {0: NO_DIGEST} | {anchor.seq: anchor.row_digest for anchor in original.anchors if not anchor.held}
     tasks = _task_ids(original, target)
     checkpoints: list[CheckpointRow] = []
     records: list[RecordRow] = []
@@ -130,7 +140,15 @@ def _resealed(
             sealed = sealer.checkpoint(own[:-1])
             checkpoints.append(sealed)
             digests[row.seq] = sealed.digest
-    return checkpoints, records
+    anchors = [
+        seal_anchor(
+            row._replace(
+                thread_id=target, parent_digest=digests[row.parent_seq or 0], row_digest=digests.get(row.seq, b"")
+            )
+        )
+        for row in original.anchors
+    ]
+    return checkpoints, records, anchors
 
 
 def _by_seq(original: Original) -> Iterable[CheckpointRow | RecordRow]:

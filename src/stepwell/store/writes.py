@@ -12,6 +12,7 @@ from stepwell.store.rows import (
     CheckpointRow,
     EffectChange,
     EventDraft,
+    LineageRow,
     RecordRow,
     RunRow,
     ShapeRow,
@@ -82,6 +83,10 @@ class Claim:
     key: KeyRow | None = None
     """The data key its rows are encrypted with, to be written with them. KeyTakenError, with nothing written, where the
     thread has another one."""
+    anchors: Sequence[AnchorRow] = ()
+    """What was pruned of a thread that is copied."""
+    lineages: Sequence[LineageRow] = ()
+    """Those of a thread that is copied, where it has branched: not all can be told from the rows of a pruned one."""
     whole: bool = False
     """Whether the rows of all its effects must be as seen too, or nothing is written: it is only about them."""
 

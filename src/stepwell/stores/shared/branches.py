@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepwell.store import CheckpointRow, LineageRow
+from stepwell.store import CheckpointRow, Counts, LineageRow
 from stepwell.stores.shared.rows import LINEAGES, lineage_digest
 from stepwell.stores.shared.statements import Statements
 
@@ -28,6 +28,12 @@ def note_branches(on: Statements, thread_id: str, checkpoints: Sequence[Checkpoi
         seq, lineage = row.seq, row.lineage
         fresh[seq] = lineage
     return spent
+
+
+def note_lineage(on: Statements, counts: Counts, row: LineageRow) -> None:
+    """Note a lineage of a thread that comes whole."""
+    counts.statements += 1
+    _put(on, row)
 
 
 def note_head(on: Statements, thread_id: str) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepwell import points
-from stepwell.store import Counts, Pruned, Pruning, Range, RunRow
+from stepwell.store import AnchorRow, Counts, Pruned, Pruning, Range, RunRow
 from stepwell.stores.shared.branches import note_head
 from stepwell.stores.shared.inbox import forget_records
 from stepwell.stores.shared.rows import RUNS, run_digest
@@ -28,7 +28,7 @@ def prune(on: Statements, counts: Counts, pruning: Pruning) -> Pruned:
     for seq in pruning.dropped:
         _execute(on, counts, "delete_anchor", (thread_id, seq))
     for anchor in pruning.anchors:
-        _execute(on, counts, "put_anchor", anchor)
+        put_anchor(on, counts, anchor)
     events = sum(_silence(on, counts, thread_id, run_id) for run_id in pruning.logs)
     runs = sum(_execute(on, counts, "forget_run", (run_id, thread_id)) for run_id in pruning.runs)
     if records:
@@ -36,6 +36,11 @@ def prune(on: Statements, counts: Counts, pruning: Pruning) -> Pruned:
     if pruning.seen.lineages > 1:  # the row of the current one says where it ended once: that may be gone
         counts.statements += note_head(on, thread_id)
     return Pruned(checkpoints, records, events, runs)
+
+
+def put_anchor(on: Statements, counts: Counts, anchor: AnchorRow) -> None:
+    """Write what stands for a checkpoint."""
+    _execute(on, counts, "put_anchor", anchor)
 
 
 def _ranges(on: Statements, counts: Counts, name: str, thread_id: str, ranges: Sequence[Range]) -> int:

@@ -29,13 +29,13 @@ from stepwell.store import (
     ThreadRow,
 )
 from stepwell.stores.shared import items
-from stepwell.stores.shared.branches import note_branches
+from stepwell.stores.shared.branches import note_branches, note_lineage
 from stepwell.stores.shared.effect_rows import are_as_seen, put_effects
 from stepwell.stores.shared.event_log import add_events, counted
 from stepwell.stores.shared.inbox import append, consume
 from stepwell.stores.shared.keys import put_key, write_keys
 from stepwell.stores.shared.member import Renewal
-from stepwell.stores.shared.pruning import prune
+from stepwell.stores.shared.pruning import prune, put_anchor
 from stepwell.stores.shared.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.shared.statements import Leases, Statements
 
@@ -141,6 +141,7 @@ class Writes:
         points.reach(points.FENCED)
         if claim.key is not None:
             put_key(self._on, self._counts, claim.key)
+        self._put_what_was_pruned(claim)
         self._insert(claim.thread_id, row.epoch, claim.rows, claim.run)
         if claim.rows.effects:
             put_effects(self._on, self._counts, claim.thread_id, claim.rows.effects)
@@ -156,6 +157,12 @@ class Writes:
         if row.run_id:
             self._graphs[claim.thread_id] = (row.epoch, claim.graph_id)
         return row, digest
+
+    def _put_what_was_pruned(self, claim: Claim) -> None:
+        for lineage in claim.lineages:
+            note_lineage(self._on, self._counts, lineage)
+        for anchor in claim.anchors:
+            put_anchor(self._on, self._counts, anchor)
 
     def prune(self, pruning: Pruning) -> tuple[Pruned, bytes] | None:
         """Take rows out of a thread; None where it is not as seen any more. Nothing says that it was changed."""
