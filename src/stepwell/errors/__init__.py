@@ -27,7 +27,7 @@
     │   ├── UnknownRunError            · DatabaseUnavailableError · UnknownReducerError
     │   ├── EncryptionError            keys, and rows that are not what was written (`errors/encryption.py`)
     │   ├── SchemaOutdatedError        · SchemaNewerError · NewerFormatError (all UnsupportedStorageError)
-    │   └── SchemaMigrationError       · CannotRepairError (`errors/storage.py`)
+    │   └── SchemaMigrationError       · CannotRepairError · ThreadFileError (`errors/storage.py`)
     ├── JournalError                   durable steps, effects, approvals (`errors/journal.py, effects.py, answers.py`)
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
@@ -121,6 +121,8 @@ from stepwell.errors.storage import (
     StoreError as StoreError,
     ThreadBusyError as ThreadBusyError,
     ThreadExistsError as ThreadExistsError,
+    ThreadFileError as ThreadFileError,
+    ThreadFileNewerError as ThreadFileNewerError,
     UnknownCheckpointError as UnknownCheckpointError,
     UnknownReducerError as UnknownReducerError,
     UnknownRunError as UnknownRunError,

@@ -127,6 +127,19 @@ class NewerFormatError(UnsupportedStorageError):
     code = "newer_format"
 
 
+class ThreadFileError(StoreError, ValueError):
+    """{path} is not the whole file of a thread: {reason}. Nothing was imported; export the thread again."""
+
+    code = "thread_file"
+
+
+class ThreadFileNewerError(ThreadFileError):
+    """{path} was written by a newer release (format {found}; this one reads up to {known}). Import it there. Nothing
+    was imported."""
+
+    code = "thread_file_newer"
+
+
 class NothingToRepairError(UsageError):
     """Thread {thread_id} is sound: nothing was written."""
 

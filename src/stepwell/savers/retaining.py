@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 from stepwell.errors import InvalidConfigError
+from stepwell.runtime.config import thread_id_of
 from stepwell.savers.reading import ReadingSaver
 from stepwell.savers.retention.choosing import Age, PruneReport, Strategy, Threads, Ttl, prune, sweep, ttl_of
+from stepwell.savers.retention.moving import ThreadFile, export_thread, import_thread
+from stepwell.savers.runs import ThreadId
 
 
 class RetainingSaver(ReadingSaver):
@@ -64,3 +68,27 @@ class RetainingSaver(ReadingSaver):
     async def asweep(self, *, ttl: Any = None, unfinished: bool = False) -> PruneReport:
         """Do as `sweep`, without blocking the event loop."""
         return await asyncio.to_thread(self.sweep, ttl=ttl, unfinished=unfinished)
+
+    def export_thread(self, thread_id: ThreadId, path: str | os.PathLike[str]) -> ThreadFile:
+        """Write a thread to a file of its own: all lineages, records, runs, logs, effects and messages, as one snapshot
+        shows them. The file is on the disk on return; one that is there is not written over.
+
+        What is encrypted stays so, and takes its wrapped key along. Raises UnknownThreadError.
+        """
+        return export_thread(self.store, thread_id_of(thread_id), path, self._clock.now())
+
+    async def aexport_thread(self, thread_id: ThreadId, path: str | os.PathLike[str]) -> ThreadFile:
+        """Do as `export_thread`, without blocking the event loop."""
+        return await asyncio.to_thread(self.export_thread, thread_id, path)
+
+    def import_thread(self, path: str | os.PathLike[str]) -> ThreadFile:
+        """Write the thread of a file into this database, row for row, in one transaction; durable on return.
+
+        A run that was going on can be continued, as if its process had died. Raises ThreadExistsError where there is
+        such a thread, ThreadFileError where the file is damaged or not one, RunConflictError where a run id is taken.
+        """
+        return import_thread(self.store, path)
+
+    async def aimport_thread(self, path: str | os.PathLike[str]) -> ThreadFile:
+        """Do as `import_thread`, without blocking the event loop."""
+        return await asyncio.to_thread(self.import_thread, path)

@@ -62,7 +62,20 @@ from stepwell.store.rows import (
     sealed_checkpoint,
 )
 from stepwell.store.sealing import ENCRYPTED, PLAIN, Sealer, is_encrypted
-from stepwell.store.writes import Claim, Commit, Consumed, Counts, Deletion, Message, Pruned, Pruning, Range, Rows
+from stepwell.store.writes import (
+    Claim,
+    Commit,
+    Consumed,
+    Counts,
+    Deletion,
+    Message,
+    Pruned,
+    Pruning,
+    Range,
+    Restoration,
+    Rows,
+    StoredRow,
+)
 
 __all__ = [
     "AnchorRow",
@@ -102,11 +115,13 @@ __all__ = [
     "Reader",
     "RecordOutline",
     "RecordRow",
+    "Restoration",
     "Rows",
     "RunRow",
     "Sealer",
     "ShapeRow",
     "Store",
+    "StoredRow",
     "ThreadRow",
     "ThreadsQuery",
     "WHOLE_DATABASE",

@@ -33,7 +33,7 @@ from stepwell.store.rows import (
     ThreadRow,
 )
 from stepwell.store.sealing import Sealer
-from stepwell.store.writes import Claim, Commit, Counts, Deletion, Message, Pruned, Pruning
+from stepwell.store.writes import Claim, Commit, Counts, Deletion, Message, Pruned, Pruning, Restoration, StoredRow
 
 
 class Reader(ItemReader, Protocol):
@@ -123,6 +123,11 @@ class Reader(ItemReader, Protocol):
 
     def record_outline(self, thread_id: str) -> Iterator[RecordOutline]:
         """Yield the thread's records without their bodies, in seq order; their digests are not checked."""
+        ...
+
+    def stored(self, thread_id: str) -> Iterator[StoredRow]:
+        """Yield every row of a thread as it is stored, its own first, table by table. One that does not verify is a
+        `CorruptRecordError`."""
         ...
 
     def effect(self, key: str) -> list[EffectRow]:
@@ -263,6 +268,11 @@ class Store(Protocol):
     def prune(self, pruning: Pruning) -> Pruned | None:
         """Take rows out of a thread, with anchors in their place; durable when this returns. None, having written
         nothing, where the thread is not as seen any more. Raises ThreadBusyError where a run holds a live lease."""
+        ...
+
+    def restore(self, restoration: Restoration) -> bool:
+        """Write a thread as it was stored elsewhere, in one transaction; durable when this returns. False, having
+        written nothing, where there is such a thread."""
         ...
 
     def reading(self) -> AbstractContextManager[Reader]:

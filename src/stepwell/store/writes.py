@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from stepwell.store.keys import KeyRow
 from stepwell.store.rows import (
@@ -163,6 +163,26 @@ class Pruning:
     def thread_id(self) -> str:
         """The thread."""
         return self.seen.thread_id
+
+
+StoredRow = tuple[str, tuple[Any, ...]]
+"""The table of a row, and its columns as they are stored, its digest the last."""
+
+
+@dataclass(slots=True)
+class Restoration:
+    """Write a thread that is not there, row for row as it was stored in another database: nothing is sealed anew but
+    its own row, which nobody holds."""
+
+    thread: ThreadRow
+    rows: Callable[[], Iterator[StoredRow]]
+    """Called each time the write is tried."""
+    flush: bool = True
+
+    @property
+    def thread_id(self) -> str:
+        """The thread."""
+        return self.thread.thread_id
 
 
 class Pruned(NamedTuple):

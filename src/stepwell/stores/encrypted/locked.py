@@ -22,6 +22,7 @@ from stepwell.store import (
     Pruning,
     Reader,
     RecordRow,
+    Restoration,
     Sealer,
     Store,
     ThreadRow,
@@ -136,6 +137,10 @@ class LockedStore:
     def prune(self, pruning: Pruning) -> Pruned | None:
         """Take rows out of a thread: that takes no key, once somebody who has it has chosen them."""
         return self.inner.prune(pruning)
+
+    def restore(self, restoration: Restoration) -> bool:
+        """Write a thread as it was stored elsewhere: that takes no key."""
+        return self.inner.restore(restoration)
 
     @contextmanager
     def reading(self) -> Iterator[LockedReader]:

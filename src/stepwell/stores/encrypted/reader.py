@@ -32,6 +32,7 @@ from stepwell.store import (
     RecordOutline,
     RecordRow,
     RunRow,
+    StoredRow,
     ThreadRow,
     ThreadsQuery,
     is_encrypted,
@@ -231,6 +232,10 @@ class DecryptingReader:
     def record_outline(self, thread_id: str) -> Iterator[RecordOutline]:
         """Yield the thread's records without their bodies."""
         return self._inner.record_outline(thread_id)
+
+    def stored(self, thread_id: str) -> Iterator[StoredRow]:
+        """Yield every row of a thread as it is stored: encrypted, with the wrapped key."""
+        return self._inner.stored(thread_id)
 
     def lineages(self, thread_id: str) -> list[LineageRow]:
         """Return the lineages that have a checkpoint."""

@@ -30,6 +30,7 @@ from stepwell.store import (
     MessageRow,
     Pruned,
     Pruning,
+    Restoration,
     Sealer,
     Store,
     ThreadRow,
@@ -148,6 +149,12 @@ class EncryptedStore:
     def prune(self, pruning: Pruning) -> Pruned | None:
         """Take rows out of a thread: nothing of them is looked at."""
         return self.inner.prune(pruning)
+
+    def restore(self, restoration: Restoration) -> bool:
+        """Write a thread as it was stored elsewhere, its data key with it."""
+        restored = self.inner.restore(restoration)
+        self.keys.forget(restoration.thread_id)
+        return restored
 
     def _known_in_plaintext(self, message: Message) -> MessageRow:
         """Return the message that has this id, if it is the same and was left before there was encryption."""

@@ -25,6 +25,7 @@ from stepwell.store import (
     Pruning,
     Queued,
     Reader,
+    Restoration,
     Sealer,
     Store,
     ThreadRow,
@@ -118,6 +119,10 @@ class PostgresStore:
         """Take rows out of a thread; None where it is not as seen any more."""
         pruned: Pruned | None = self._writer.run(pruning)
         return pruned
+
+    def restore(self, restoration: Restoration) -> bool:
+        """Write a thread as it was stored elsewhere; False where there is one."""
+        return bool(self._writer.run(restoration))
 
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one consistent snapshot for reads."""

@@ -14,7 +14,7 @@ import psycopg
 
 from stepwell import points
 from stepwell.clock import Clock
-from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning
+from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning, Restoration
 from stepwell.stores.postgres import sql
 from stepwell.stores.postgres.connections import Connection, Connections
 from stepwell.stores.postgres.damage import is_lost
@@ -248,6 +248,9 @@ class Transactions:
             pruned = writes.prune(work)
             if pruned is not None:
                 member.result, member.sealed = pruned
+        elif type(work) is Restoration:
+            member.sealed = writes.restore(work)
+            member.result = member.sealed is not None
         elif type(work) is ItemWrites:
             member.result, member.sealed = writes.write_items(work)
         elif type(work) is KeyWrites:

@@ -6,7 +6,7 @@ thread row it left; once another epoch has written that row, it cannot tell any 
 
 from __future__ import annotations
 
-from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message, Pruning
+from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message, Pruning, Restoration
 from stepwell.stores.shared.items import seal_of
 from stepwell.stores.shared.member import Member
 from stepwell.stores.shared.statements import Statements
@@ -27,8 +27,8 @@ def landed(on: Statements, member: Member) -> bool | None:
         written = [*work.new, *(row for row, _ in work.rewrapped)]
         there = [on.execute(on.query("key"), {"thread_id": row.thread_id}).fetchall() for row in written]
         return True if any(found and found[0][-1] == member.sealed for found in there) else None
-    assert isinstance(work, Commit | Claim | Deletion | Pruning)
-    rows = None if isinstance(work, Deletion | Pruning) else work.rows
+    assert isinstance(work, Commit | Claim | Deletion | Pruning | Restoration)
+    rows = None if isinstance(work, Deletion | Pruning | Restoration) else work.rows
     if rows is not None and (rows.checkpoints or rows.records):
         at = {"thread_id": work.thread_id, "seq": rows.head_seq}
         return (rows.head_digest,) in on.execute(on.query("head"), at).fetchall()
@@ -38,6 +38,8 @@ def landed(on: Statements, member: Member) -> bool | None:
     row = found[0]
     if row[-1] == member.sealed:
         return True
+    if isinstance(work, Restoration):  # whatever is there otherwise, it was not
+        return False
     if isinstance(work, Deletion):
         return False if row[_EPOCH] < work.epoch else None
     return False if row[_EPOCH] <= _epoch_of(work) else None

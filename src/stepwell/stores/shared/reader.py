@@ -31,12 +31,14 @@ from stepwell.store import (
     RecordOutline,
     RecordRow,
     RunRow,
+    StoredRow,
     ThreadRow,
     ThreadsQuery,
 )
 from stepwell.stores.shared.audit import audit_thread
 from stepwell.stores.shared.filters import filter_text
 from stepwell.stores.shared.outlines import pages, spans, without_gaps
+from stepwell.stores.shared.restoring import stored_rows
 from stepwell.stores.shared.rows import (
     ANCHORS,
     BY_NAME,
@@ -226,6 +228,10 @@ class RowReader:
     def record_outline(self, thread_id: str) -> Iterator[RecordOutline]:
         """Yield the thread's records without their bodies, page by page."""
         return map(RecordOutline._make, pages(self._fetch, "outline_records", RECORDS, thread_id))
+
+    def stored(self, thread_id: str) -> Iterator[StoredRow]:
+        """Yield every row of a thread as it is stored, table by table."""
+        return stored_rows(self._source, thread_id)
 
     def effect(self, key: str) -> list[EffectRow]:
         """Return the rows under a key, by thread id."""

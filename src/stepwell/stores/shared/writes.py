@@ -24,6 +24,7 @@ from stepwell.store import (
     MessageRow,
     Pruned,
     Pruning,
+    Restoration,
     Rows,
     RunRow,
     ThreadRow,
@@ -36,6 +37,7 @@ from stepwell.stores.shared.inbox import append, consume
 from stepwell.stores.shared.keys import put_key, write_keys
 from stepwell.stores.shared.member import Renewal
 from stepwell.stores.shared.pruning import prune, put_anchor
+from stepwell.stores.shared.restoring import restore
 from stepwell.stores.shared.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.shared.statements import Leases, Statements
 
@@ -174,6 +176,11 @@ class Writes:
             )
         )
         return None if taken is None else (prune(self._on, self._counts, pruning), taken[1])
+
+    def restore(self, restoration: Restoration) -> bytes | None:
+        """Write a thread that comes from elsewhere; return the digest of its row, or None where there is one."""
+        restored = restore(self._on, self._counts, restoration)
+        return None if restored is None else restored[1]
 
     def append(self, message: Message) -> MessageRow:
         """Leave a message in a thread's inbox; return it as it stands there."""

@@ -28,6 +28,7 @@ from stepwell.store import (
     Pruning,
     Queued,
     Reader,
+    Restoration,
     Sealer,
     Store,
     ThreadRow,
@@ -138,6 +139,10 @@ class SqliteStore:
         """Take rows out of a thread; None where it is not as seen any more."""
         pruned: Pruned | None = self._writer.run(pruning)
         return pruned
+
+    def restore(self, restoration: Restoration) -> bool:
+        """Write a thread as it was stored elsewhere; False where there is one."""
+        return bool(self._writer.run(restoration))
 
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one consistent snapshot for reads."""

@@ -15,7 +15,7 @@ import apsw
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
-from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning
+from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning, Restoration
 from stepwell.stores.shared.charging import charging
 from stepwell.stores.shared.holder import is_gone, this_process
 from stepwell.stores.shared.member import Member, Renewal
@@ -155,6 +155,9 @@ class Transactions:
             pruned = self._writes.prune(work)
             if pruned is not None:
                 member.result, member.sealed = pruned
+        elif type(work) is Restoration:
+            member.sealed = self._writes.restore(work)
+            member.result = member.sealed is not None
         elif type(work) is ItemWrites:
             member.result, member.sealed = self._writes.write_items(work)
         elif type(work) is KeyWrites:

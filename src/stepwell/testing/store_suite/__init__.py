@@ -29,6 +29,7 @@ from stepwell.testing.store_suite.lifetime import TestAtomicity, TestLifetime
 from stepwell.testing.store_suite.lineages import TestLineages
 from stepwell.testing.store_suite.pruning import TestPruning
 from stepwell.testing.store_suite.reading import TestReading, TestRuns
+from stepwell.testing.store_suite.restoring import TestRestoring
 from stepwell.testing.store_suite.shapes import TestShapes
 from stepwell.testing.store_suite.threads import TestThreads
 
@@ -55,6 +56,7 @@ __all__ = [
     "TestOrder",
     "TestPruning",
     "TestReading",
+    "TestRestoring",
     "TestRuns",
     "TestShapes",
     "TestSharedKeys",

@@ -1,0 +1,112 @@
+"""Moving a thread between databases: out into a file, and from a file into a database that does not have it.
+
+Rows move as they are stored, digests and all, from one body into another, encrypted ones with their wrapped key. A run
+that is going on arrives as one whose process died.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from stepwell.errors import ThreadExistsError, ThreadFileError, UnknownThreadError
+from stepwell.savers.retention.thread_file import FORMAT, Written, header_of, rows_of
+from stepwell.store import (
+    AnchorRow,
+    CheckpointRow,
+    EffectRow,
+    EventRow,
+    KeyRow,
+    LineageRow,
+    MessageRow,
+    RecordRow,
+    Restoration,
+    RunRow,
+    ShapeRow,
+    Store,
+    StoredRow,
+    ThreadRow,
+    digest_of,
+)
+
+PathName = str | os.PathLike[str]
+
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "threads": (*ThreadRow._fields, "digest"),
+    "keys": KeyRow._fields,
+    "shapes": ShapeRow._fields,
+    "runs": (*RunRow._fields, "epoch", "digest"),
+    "checkpoints": CheckpointRow._fields,
+    "lineages": (*LineageRow._fields, "digest"),
+    "anchors": AnchorRow._fields,
+    "records": RecordRow._fields,
+    "effects": EffectRow._fields,
+    "events": EventRow._fields,
+    "inbox": MessageRow._fields,
+}
+_TAGS = {name: name.rstrip("s") for name in COLUMNS} | {"inbox": "message"}
+
+
+class ThreadFile(NamedTuple):
+    """A thread in a file."""
+
+    thread_id: str
+    path: str
+    rows: int
+    bytes: int
+
+
+def export_thread(store: Store, thread_id: str, path: PathName, now: int) -> ThreadFile:
+    """Write every row of a thread to a file, as one snapshot shows it. Raises UnknownThreadError."""
+    with store.reading() as reader:
+        if reader.thread(thread_id) is None:
+            raise UnknownThreadError(thread_id=thread_id)
+        columns = {name: list(names) for name, names in COLUMNS.items()}
+        file = Written(Path(path), {"format": FORMAT, "thread_id": thread_id, "exported_at": now, "columns": columns})
+        try:
+            for row in reader.stored(thread_id):
+                file.add(row)
+            file.finish()
+        except BaseException:
+            file.abandon()
+            raise
+    return ThreadFile(thread_id, os.fspath(path), file.rows, file.bytes)
+
+
+def import_thread(store: Store, path: PathName) -> ThreadFile:
+    """Write the thread of a file; durable on return. Raises ThreadExistsError, and ThreadFileError for a file that is
+    damaged or not one."""
+    place = Path(path)
+    header = header_of(place)
+    if header.get("columns") != {name: list(names) for name, names in COLUMNS.items()}:
+        raise ThreadFileError(path=place, reason="its rows have other columns than this release writes")
+    rows = sum(1 for _ in _verified(place, header))
+    first = next(rows_of(place), None)
+    if first is None or first[0] != "threads":
+        raise ThreadFileError(path=place, reason="it holds no thread")
+    thread = ThreadRow._make(first[1][:-1])
+    with store.reading() as reader:
+        if reader.inbox(thread.thread_id):
+            raise ThreadExistsError(
+                f"Thread {thread.thread_id} has messages waiting for it, and nothing is written over them.",
+                thread_id=thread.thread_id,
+            )
+    if not store.restore(Restoration(thread, lambda: rows_of(place))):
+        raise ThreadExistsError(thread_id=thread.thread_id)
+    return ThreadFile(thread.thread_id, os.fspath(path), rows, place.stat().st_size)
+
+
+def _verified(path: Path, header: dict[str, Any]) -> Iterator[StoredRow]:
+    """Yield the rows; raise where one is not its digest's, or another thread's."""
+    for row in rows_of(path):
+        name, columns = row
+        names = COLUMNS.get(name, ())
+        if len(names) != len(columns):
+            raise ThreadFileError(path=path, reason=f"it holds a row of {name!r} that is none")
+        if name != "shapes":
+            owner = columns[names.index("thread_id")]
+            if owner != header.get("thread_id") or digest_of(_TAGS[name], columns[:-1]) != columns[-1]:
+                raise ThreadFileError(path=path, reason=f"a row of {name} in it does not match its digest")
+        yield row

@@ -1,0 +1,143 @@
+"""A thread as one file: it goes out whole, comes in whole or not at all, and goes on where it stood."""
+
+import operator
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+
+from stepwell import (
+    START,
+    Command,
+    CompiledGraph,
+    InMemorySaver,
+    InvalidConfigError,
+    SqliteSaver,
+    StateGraph,
+    ThreadExistsError,
+    UnknownThreadError,
+    effect,
+    interrupt,
+    points,
+)
+from stepwell.errors import ThreadFileError, ThreadFileNewerError
+from stepwell.store import Message
+from stepwell.testing import SimulatedCrash, crash_at
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+class Log(TypedDict, total=False):
+    log: Annotated[list[str], operator.add]
+
+
+@effect
+def pay(amount: int, idempotency_key: str) -> str:
+    return f"paid {amount}"
+
+
+def _work(state: Log) -> Log:
+    return {"log": [pay(5), interrupt("well?")]}
+
+
+def graph_of(saver: SqliteSaver) -> CompiledGraph:
+    builder = StateGraph(Log)
+    builder.add_node("work", _work)
+    builder.add_edge(START, "work")
+    compiled: CompiledGraph = builder.compile(checkpointer=saver, events=True)
+    return compiled
+
+
+def lived(saver: SqliteSaver) -> CompiledGraph:
+    """Return a graph whose thread has branches, effects, logs, a message, a gap and an open question."""
+    graph = graph_of(saver)
+    for number in range(3):
+        graph.invoke({"log": [f"{number}"]}, THREAD)
+        graph.invoke(Command(resume="yes"), THREAD)
+    graph.fork(list(graph.get_state_history(THREAD))[2].config)
+    graph.invoke({"log": ["on"]}, THREAD, on_pending="discard")
+    saver.store.append(Message("t", "m", "signal", "k", b"body", 1))
+    saver.prune("t", keep_last=2)
+    return graph
+
+
+def stored(saver: SqliteSaver) -> list[Any]:
+    """Return every row of the thread but its own, whose epoch moves on."""
+    with saver.store.reading() as reader:
+        return [row for row in reader.stored("t") if row[0] != "threads"]
+
+
+def test_a_thread_comes_in_as_it_went_out(saver: SqliteSaver, tmp_path: Path) -> None:
+    graph, path = lived(saver), tmp_path / "t.thread"
+    written = saver.export_thread("t", path)
+    assert (written.thread_id, written.bytes) == ("t", path.stat().st_size)
+    with SqliteSaver(tmp_path / "other.db") as other:
+        assert other.import_thread(path) == written
+        assert stored(other) == stored(saver)
+        assert list(other.store.verify()) == []
+        moved = graph_of(other)
+        assert moved.get_state(THREAD) == graph.get_state(THREAD)
+        assert list(moved.get_state_history(THREAD)) == list(graph.get_state_history(THREAD))
+        assert moved.invoke(Command(resume="no"), THREAD)["log"][-1] == "no"
+        assert list(other.store.verify()) == []
+
+
+def test_a_thread_is_imported_over_none_and_once(saver: SqliteSaver, tmp_path: Path) -> None:
+    lived(saver)
+    saver.export_thread("t", tmp_path / "t.thread")
+    with pytest.raises(ThreadExistsError):
+        saver.import_thread(tmp_path / "t.thread")
+    before = stored(saver)
+    saver.delete_thread("t")
+    saver.import_thread(tmp_path / "t.thread")
+    assert stored(saver) == before
+
+
+@pytest.mark.parametrize("point", [points.BEGUN, points.WRITTEN])
+def test_an_import_that_is_cut_off_leaves_nothing(saver: SqliteSaver, tmp_path: Path, point: str) -> None:
+    lived(saver)
+    saver.export_thread("t", tmp_path / "t.thread")
+    with InMemorySaver() as other:
+        with pytest.raises(SimulatedCrash), crash_at(point):
+            other.import_thread(tmp_path / "t.thread")
+        assert stored(other) == []
+        other.import_thread(tmp_path / "t.thread")
+        assert stored(other) == stored(saver)
+
+
+def test_a_file_that_lost_or_changed_a_byte_anywhere_is_not_imported(tmp_path: Path) -> None:
+    path, broken = tmp_path / "t.thread", tmp_path / "broken"
+    with InMemorySaver() as saver, InMemorySaver() as other:
+        graph_of(saver).invoke({"log": []}, THREAD)
+        saver.export_thread("t", path)
+        whole = path.read_bytes()
+        for at in range(0, len(whole), 97):
+            for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]):
+                broken.write_bytes(damaged)
+                with pytest.raises(ThreadFileError):
+                    other.import_thread(broken)
+        broken.write_bytes(whole + b"x")
+        with pytest.raises(ThreadFileError):
+            other.import_thread(broken)
+        assert stored(other) == []
+
+
+def test_a_file_of_a_newer_release_is_refused_as_that(saver: SqliteSaver, tmp_path: Path) -> None:
+    path = tmp_path / "t.thread"
+    path.write_bytes(b"stepwell thread 2\nwhatever")
+    with pytest.raises(ThreadFileNewerError, match="format 2"):
+        saver.import_thread(path)
+
+
+def test_what_is_not_there_is_not_exported_and_what_is_there_not_written_over(
+    saver: SqliteSaver, tmp_path: Path
+) -> None:
+    with pytest.raises(UnknownThreadError):
+        saver.export_thread("t", tmp_path / "t.thread")
+    lived(saver)
+    saver.export_thread("t", tmp_path / "t.thread")
+    with pytest.raises(InvalidConfigError):
+        saver.export_thread("t", tmp_path / "t.thread")
+    with pytest.raises(ThreadFileError):
+        saver.import_thread(tmp_path / "no such file")
+    assert [path.name for path in tmp_path.glob("*.part")] == []
