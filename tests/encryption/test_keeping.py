@@ -1,0 +1,59 @@
+"""Pruning, repair and looking at damage, on an encrypted database: as on any other, and without adding plaintext."""
+
+from pathlib import Path
+
+from stepwell import Encryption, InMemorySaver, SqliteSaver
+from tests.encryption.conftest import behind, mend, opened, talk
+from tests.encryption.test_secrecy import bytes_of
+from tests.runtime.graphs import chain, note, thread
+
+
+def test_a_pruned_thread_reads_and_goes_on_as_it_does_in_plain(key: bytes) -> None:
+    """Deltas and pointers lead into encrypted rows too: what others need is found after it was decrypted."""
+    ended = []
+    for encryption in (None, Encryption({"k": key})):
+        with InMemorySaver(encryption=encryption) as saver:
+            graph = chain(("a", note("a" * 400)), ("b", note("b"))).compile(checkpointer=saver, name="growing")
+            for turn in range(30):
+                graph.invoke({"log": [str(turn)]}, thread())
+            old = list(graph.get_state_history(thread()))[20].config
+            graph.fork(old, {"log": ["fork"]})
+            report = saver.prune("t", keep_last=2)
+            assert list(saver.store.verify()) == []
+            graph.invoke({"log": ["after"]}, thread())
+            history = [(each.values, each.next) for each in graph.get_state_history(thread())]
+            ended.append((report.checkpoints, history))
+            assert list(saver.store.verify()) == []
+    assert ended[0] == ended[1]
+    assert ended[0][0] > 40
+
+
+def test_pruning_leaves_nothing_that_can_be_read(tmp_path: Path, key: bytes) -> None:
+    with opened(tmp_path / "threads.db", key) as saver:
+        graph = chain(("a", note("word-of-node"))).compile(checkpointer=saver)
+        for _ in range(5):
+            graph.invoke({"log": ["word-of-input"]}, thread(metadata={"about": "word-of-metadata"}))
+        saver.prune("t", keep_last=1)
+        assert b"word-of" not in bytes_of(tmp_path)
+
+
+def test_a_tampered_checkpoint_is_named_shown_raw_and_left_behind(path: Path, key: bytes) -> None:
+    with opened(path, key) as saver:
+        graph = talk(saver)
+        for _ in range(2):
+            graph.invoke({"log": ["in"]}, thread(), on_pending="discard")
+        good = list(graph.get_state_history(thread()))[2].config
+        whole = graph.get_state(good).values
+    with behind(path) as connection:
+        newest = "select max(seq) from checkpoints where thread_id = 't'"
+        connection.execute(f"update checkpoints set source = 'edit' where thread_id = 't' and seq = ({newest})")
+        mend(connection)
+    with opened(path, key) as saver:
+        graph = talk(saver)
+        told = [fault for fault in saver.store.verify() if "does not authenticate" in fault]
+        assert [(fault.table, fault.thread_id) for fault in told] == [("checkpoints", "t")]
+        raw = saver.read_raw(thread())
+        assert "does not authenticate" in raw.faults[""]
+        assert graph.get_state(graph.fork(good)).values == whole
+    with SqliteSaver(path) as locked:
+        assert "no key was given" in locked.read_raw(thread()).faults[""]
