@@ -14,7 +14,7 @@ import psycopg
 
 from stepwell import points
 from stepwell.clock import Clock
-from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning, Restoration
+from stepwell.store import Claim, Commit, Counts, Deletion, Pruning
 from stepwell.stores.postgres import sql
 from stepwell.stores.postgres.connections import Connection, Connections
 from stepwell.stores.postgres.damage import is_lost
@@ -24,6 +24,7 @@ from stepwell.stores.postgres.recovery import Recovery
 from stepwell.stores.postgres.refusals import PASSING, refused
 from stepwell.stores.postgres.session import Session, understands_rows
 from stepwell.stores.postgres.stragglers import Stragglers
+from stepwell.stores.shared.applying import apply
 from stepwell.stores.shared.charging import charging
 from stepwell.stores.shared.member import Member, Renewal
 from stepwell.stores.shared.statements import Statements
@@ -226,39 +227,10 @@ class Transactions:
         cost = getattr(member.work, "cost", None)
         writes = self._writes.on(session.statements())
         if cost is None:
-            self._apply(writes, member)
+            apply(writes, self._counts, member)
         else:
             with charging(cost, self._counts, _flushes(member)):
-                self._apply(writes, member)
-
-    def _apply(self, writes: Writes, member: Member) -> None:
-        work = member.work
-        if type(work) is Commit:
-            member.sealed = writes.commit(work)
-        elif type(work) is Claim:
-            admitted = writes.admit(work)
-            member.result, member.sealed = admitted if admitted is not None else (None, None)
-        elif type(work) is Message:
-            member.result = writes.append(work)
-            member.sealed = member.result.digest
-        elif type(work) is Deletion:
-            member.sealed = writes.delete(work)
-            member.result = member.sealed is not None
-        elif type(work) is Pruning:
-            pruned = writes.prune(work)
-            if pruned is not None:
-                member.result, member.sealed = pruned
-        elif type(work) is Restoration:
-            member.sealed = writes.restore(work)
-            member.result = member.sealed is not None
-        elif type(work) is ItemWrites:
-            member.result, member.sealed = writes.write_items(work)
-        elif type(work) is KeyWrites:
-            member.result, member.sealed = writes.write_keys(work)
-        else:
-            assert type(work) is Renewal
-            self._counts.renewals += 1
-            member.result = writes.renew(work)
+                apply(writes, self._counts, member)
 
     def _write_late(self, member: Member) -> None:
         self._write(member, wait=True)

@@ -15,7 +15,8 @@ import apsw
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import CommitUnknownError, StoreError
-from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning, Restoration
+from stepwell.store import Claim, Counts
+from stepwell.stores.shared.applying import apply
 from stepwell.stores.shared.charging import charging
 from stepwell.stores.shared.holder import is_gone, this_process
 from stepwell.stores.shared.member import Member, Renewal
@@ -133,39 +134,9 @@ class Transactions:
     def _apply(self, member: Member) -> None:
         cost = getattr(member.work, "cost", None)
         if cost is None:
-            return self._write(member)
+            return apply(self._writes, self._counts, member)
         with charging(cost, self._counts, bool(self._chooses and self._full)):
-            return self._write(member)
-
-    def _write(self, member: Member) -> None:
-        work = member.work
-        if type(work) is Commit:
-            member.sealed = self._writes.commit(work)
-        elif type(work) is Claim:
-            admitted = self._writes.admit(work)
-            if admitted is not None:
-                member.result, member.sealed = admitted
-        elif type(work) is Message:
-            member.result = self._writes.append(work)
-            member.sealed = member.result.digest
-        elif type(work) is Deletion:
-            member.sealed = self._writes.delete(work)
-            member.result = member.sealed is not None
-        elif type(work) is Pruning:
-            pruned = self._writes.prune(work)
-            if pruned is not None:
-                member.result, member.sealed = pruned
-        elif type(work) is Restoration:
-            member.sealed = self._writes.restore(work)
-            member.result = member.sealed is not None
-        elif type(work) is ItemWrites:
-            member.result, member.sealed = self._writes.write_items(work)
-        elif type(work) is KeyWrites:
-            member.result, member.sealed = self._writes.write_keys(work)
-        else:
-            assert type(work) is Renewal
-            self._counts.renewals += 1
-            member.result = self._writes.renew(work)
+            return apply(self._writes, self._counts, member)
 
     def _apply_alone(self, batch: Sequence[Member]) -> None:
         self._apply(batch[0])
