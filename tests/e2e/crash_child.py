@@ -15,6 +15,7 @@ from stepwell import (
     START,
     Command,
     EmptyInputError,
+    PostgresSaver,
     RetryPolicy,
     Runtime,
     Send,
@@ -28,6 +29,9 @@ from tests.e2e.forked import serve
 
 CONFIG = {"configurable": {"thread_id": "t"}}
 INPUT = {"log": ["in"]}
+
+
+SERVER = "server.txt"
 
 
 class Log(TypedDict, total=False):
@@ -121,8 +125,15 @@ def build(name: str, nodes: Nodes) -> StateGraph[Any, Any, Any, Any]:
     return graph
 
 
-def open_saver(folder: str) -> SqliteSaver:
-    """Open the folder's threads. Against SIGKILL nothing needs to be synced to the disk: the kernel outlives us."""
+def open_saver(folder: str) -> Any:
+    """Open the folder's threads. Against SIGKILL nothing needs to be synced to the disk: the kernel outlives us.
+
+    A folder that names a server keeps them there, in a schema of its own.
+    """
+    if (named := Path(folder) / SERVER).exists():
+        saver = PostgresSaver(named.read_text(), schema=Path(folder).name)
+        saver.setup()
+        return saver
     return SqliteSaver(Path(folder) / "threads.db", synchronous="normal")
 
 

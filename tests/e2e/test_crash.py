@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from stepwell import SqliteSaver, events, points
-from tests.e2e.crash_child import CONFIG, Job, Nodes, World, build, open_saver
+from tests.e2e.crash_child import CONFIG, SERVER, Job, Nodes, World, build, open_saver
 from tests.e2e.forked import Processes
+from tests.stores.binaries import VERSIONS
+from tests.stores.databases import empty_database
 
 GRAPHS = ("chain", "fan", "join", "interrupt", "retry")
 KILLED = -signal.SIGKILL
@@ -25,6 +27,8 @@ SUPERSTEPS = {
 }
 MAY_REPEAT = {"sync": 1, "async": 2, "exit": 9}
 """Supersteps: the one in progress at the crash and, in `async`, at most the one before it, whose commit was queued."""
+
+POINTS_OF_A_RUN = tuple(point for point in points.ALL if point.startswith(("run", "task", "super", "trans", "wait")))
 
 pytestmark = pytest.mark.crash
 
@@ -47,8 +51,10 @@ def logs_agree_with_history(saver: SqliteSaver, graph: Any) -> bool:
 class Place:
     """A folder in which one thread lives, and what can be seen of it from outside."""
 
-    def __init__(self, path: Path, graph: str, durability: str, api: str = "sync") -> None:
+    def __init__(self, path: Path, graph: str, durability: str, api: str = "sync", server: str = "") -> None:
         path.mkdir()
+        if server:
+            (path / SERVER).write_text(server)
         self.job = Job(graph, str(path), durability, "", api)
         self.world = World(str(path))
 
@@ -130,6 +136,22 @@ def test_a_run_on_an_event_loop_killed_anywhere_ends_as_if_nothing_had_happened(
     faults = []
     for point in points.ALL:
         place = Place(tmp_path / point, graph, durability, "async")
+        faults += faults_of(place, f"{point}:2", expected, processes)
+    assert faults == []
+
+
+def test_a_run_on_postgres_killed_anywhere_ends_as_if_nothing_had_happened(
+    processes: Processes, tmp_path: Path, worker_id: str
+) -> None:
+    """INV-1, INV-4, each process in a database that no other test looks at."""
+    server = empty_database(VERSIONS[-1], worker_id)
+    undisturbed = Place(tmp_path / "undisturbed", "interrupt", "sync", server=server)
+    assert processes.run(undisturbed.job) == 0
+    expected = undisturbed.final()
+    faults = []
+    for point in POINTS_OF_A_RUN:
+        name = point.replace(".", "_")
+        place = Place(tmp_path / name, "interrupt", "sync", server=server)
         faults += faults_of(place, f"{point}:2", expected, processes)
     assert faults == []
 
