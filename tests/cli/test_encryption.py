@@ -31,6 +31,11 @@ def test_without_a_key_a_database_is_verified_and_its_threads_listed(
     assert answer("verify") == {"database": "stepwell.db", "faults": []}
     (listed,) = answer("threads")["threads"]
     assert (listed["thread"], listed["status"]) == ("t", "finished")
+    assert "verify also finds" in call("verify").stderr
+    shown = call("threads")
+    assert "is encrypted, and no key was given" in shown.stderr
+    assert "finished" in shown.stdout
+    assert "damaged" not in shown.stdout
     for words in (["show", "t"], ["history", "t"], ["journal", "t"], ["signal", "t", "k", "1"]):
         result = call(*words, status=6)
         assert "error[database_encrypted]: This database is encrypted, and no key was given." in result.stderr

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from stepwell import Encryption, InMemorySaver, SqliteSaver
+import pytest
+
+from stepwell import Encryption, InMemorySaver, SqliteSaver, SqliteStore, TamperedRecordError
 from tests.encryption.conftest import behind, mend, opened, talk
 from tests.encryption.test_secrecy import bytes_of
 from tests.runtime.graphs import chain, note, thread
@@ -57,3 +59,17 @@ def test_a_tampered_checkpoint_is_named_shown_raw_and_left_behind(path: Path, ke
         assert graph.get_state(graph.fork(good)).values == whole
     with SqliteSaver(path) as locked:
         assert "no key was given" in locked.read_raw(thread()).faults[""]
+
+
+def test_an_item_put_in_another_ones_place_is_found(path: Path, key: bytes) -> None:
+    with opened(path, key) as saver, SqliteStore(saver) as items:
+        for name in ("one", "two"):
+            items.put(("n",), name, {"is": name})
+        assert [item.value for item in items.search(("n",), filter={"is": "two"})] == [{"is": "two"}]
+    with behind(path) as connection:
+        connection.execute("update items set value = (select value from items where key = 'one')")
+        mend(connection)
+    with opened(path, key) as saver, SqliteStore(saver) as items:
+        assert [fault.table for fault in saver.store.verify()] == ["items"]
+        with pytest.raises(TamperedRecordError, match="items row at 'two'"):
+            items.get(("n",), "two")

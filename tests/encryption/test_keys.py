@@ -325,6 +325,15 @@ def test_deleting_a_thread_makes_every_copy_of_its_rows_unreadable(path: Path, k
         assert graph.get_state(thread("u")).values == {"log": ["in u", "a"]}
 
 
+def test_a_message_from_a_process_that_still_knows_a_deleted_key_does_not_bring_it_back(path: Path, key: bytes) -> None:
+    with opened(path, key) as mine, opened(path, key) as other:
+        graph = begin(mine, "t")
+        before = keys_of(mine)["t"]
+        other.delete_thread("t")
+        graph.signal(thread(), "k", "v")
+        assert keys_of(mine)["t"] != before
+
+
 def test_a_thread_that_never_began_is_deleted_with_its_key(path: Path, key: bytes) -> None:
     with opened(path, key) as saver:
         talk(saver).signal(thread(), "k", "early")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from stepwell import points
 from stepwell.errors import CorruptRecordError, InvalidConfigError, ThreadExistsError, UnknownThreadError
 from stepwell.ids import TaskIds, structural_hash
+from stepwell.runtime.admission import ATTEMPTS
 from stepwell.runtime.editing.origins import origin_record, root_of
 from stepwell.runtime.effects.bringing import copied_effects
 from stepwell.store import (
@@ -54,16 +55,18 @@ def copy_thread(store: Store, source: str, target: str, now: int) -> None:
     died: whoever continues the copy goes on with it."""
     if source == target:  # not ThreadExistsError, whose way out is to delete the target
         raise InvalidConfigError(reason=f"thread {source} cannot be copied onto itself", key="thread_id")
-    with store.reading() as reader:
-        if reader.thread(target) is not None:
-            raise ThreadExistsError(thread_id=target)
-        original = _read(reader, source)
-        names = {run.run_id: structural_hash("copied run", target, run.run_id) for run in original.runs}
-        effects = copied_effects(store.sealer, reader, source, target, names)
-        root = root_of(reader, source)
-    points.reach(points.COPY_READ)
-    if store.admit(_claim(store.sealer, original, target, now, names, effects, root)) is None:
-        raise ThreadExistsError(thread_id=target)
+    for _ in range(ATTEMPTS):
+        with store.reading() as reader:
+            if reader.thread(target) is not None:
+                raise ThreadExistsError(thread_id=target)
+            original = _read(reader, source)
+            names = {run.run_id: structural_hash("copied run", target, run.run_id) for run in original.runs}
+            effects = copied_effects(store.sealer, reader, source, target, names)
+            root = root_of(reader, source)
+        points.reach(points.COPY_READ)
+        if store.admit(_claim(store.sealer, original, target, now, names, effects, root)) is not None:
+            return
+    raise ThreadExistsError(thread_id=target)
 
 
 def _read(reader: Reader, source: str) -> Original:

@@ -16,6 +16,8 @@ from stepwell.runtime.editing.origins import origin_of
 from stepwell.savers.copying import copy_thread
 from stepwell.savers.retaining import RetainingSaver
 from stepwell.savers.runs import RunPage, RunRecord, ThreadId, read_events, read_run, read_runs
+from stepwell.stores.encrypted.locked import LockedStore
+from stepwell.stores.encrypted.unopened import opened_of
 from stepwell.stores.encrypted.wrapping import Rekeyed, rekey
 from stepwell.superstep.origin import Origin
 
@@ -45,6 +47,11 @@ class KeepingSaver(RetainingSaver):
     async def aget_origin(self, thread_id: ThreadId) -> Origin | None:
         """Do as `get_origin`, without blocking the event loop."""
         return await asyncio.to_thread(self.get_origin, thread_id)
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether the database is encrypted and no key was given."""
+        return isinstance(opened_of(self.store), LockedStore)
 
     def rekey(self) -> Rekeyed:
         """Wrap every data key anew that another key has wrapped than the current one. No row of any thread changes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, get_args
 
@@ -10,7 +11,7 @@ import click
 from stepwell.cli.database import opened
 from stepwell.cli.given import parse_filter
 from stepwell.cli.listing import filter_option, page_options, say_more, write_page
-from stepwell.cli.screen import cut, write_table
+from stepwell.cli.screen import cut, say, write_table
 from stepwell.cli.settings import Settings, global_options
 from stepwell.graph.types import Waiting
 from stepwell.savers.threads import ThreadStatus, ThreadSummary
@@ -40,9 +41,13 @@ def threads(
     with opened(settings) as saver:
         page = saver.threads(status=statuses or None, filter=matching, before=before, limit=limit)
         found = list(page)
+        locked = saver.is_locked
     if settings.json:
         write_page("threads", map(_facts, found), page.more)
         return
+    if locked:
+        say("The database is encrypted, and no key was given (--key-file): what is shown is what can be read without.")
+        found = [replace(thread, damage=None) for thread in found]
     write_table(("thread", "status", "steps", "updated", "waits until", "last error"), list(map(_cells, found)))
     say_more(page.more)
 

@@ -21,8 +21,11 @@ def verify(settings: Settings) -> int:
             faults.append(fault)
             if not settings.json:
                 write(one_line(fault))
+        locked = saver.is_locked
     if settings.json:
         write_json({"database": settings.place, "faults": faults})
     elif not faults:
         say(f"{settings.place}: every row verifies")
+        if locked:
+            say("It is encrypted: with its keys (--key-file) verify also finds what was altered on purpose.")
     return FAILED if faults else OK

@@ -248,25 +248,17 @@ class DecryptingReader:
     def unopened(self, thread_id: str) -> list[Fault]:
         """Return why something of a thread does not decrypt, the first fault of each table. What does not even verify,
         or is missing, the store below has told."""
-        reads: tuple[Callable[[], object], ...] = (
+        return _faults_of(
+            thread_id,
             lambda: self.everything(thread_id),
             lambda: [self.events(run.run_id) for run in self.runs(thread_id)],
             lambda: self.effects(EffectsQuery(thread_id)),
             lambda: self.inbox(thread_id),
         )
-        found = []
-        for read in reads:
-            try:
-                read()
-            except (TamperedRecordError, PlaintextRecordError) as error:
-                at = error.fields()
-                told = (at["table"], at["thread_id"], at["seq"], at["reason"])
-                found.append(Fault.of(str(error), *told, is_row=True))
-            except EncryptionError as error:  # no key: it is the same for every table
-                return [Fault.of(str(error), "keys", thread_id, "", str(error))]
-            except CorruptRecordError:
-                pass
-        return found
+
+    def unopened_items(self) -> list[Fault]:
+        """Return why an item does not decrypt, the first of them."""
+        return _faults_of(WHOLE_DATABASE, lambda: list(self.items("", 0)))
 
     def shape(self, fingerprint: str) -> str | None:
         """Return the shape of the graphs that have this fingerprint."""
@@ -349,6 +341,22 @@ class DecryptingReader:
 def _fault(kind: type[CorruptRecordError], table: str, owner: str, at: object, reason: str) -> CorruptRecordError:
     record = f"{table} row of thread {owner!r} at {at!r}" if owner else f"{table} row at {at!r}"
     return kind(record=record, reason=reason, table=table, thread_id=owner, seq=at)
+
+
+def _faults_of(thread_id: str, *reads: Callable[[], object]) -> list[Fault]:
+    found = []
+    for read in reads:
+        try:
+            read()
+        except (TamperedRecordError, PlaintextRecordError) as error:
+            at = error.fields()
+            told = (at["table"], at["thread_id"], at["seq"], at["reason"])
+            found.append(Fault.of(str(error), *told, is_row=True))
+        except EncryptionError as error:  # no key: it is the same for every table
+            return [Fault.of(str(error), "keys", thread_id, "", str(error))]
+        except CorruptRecordError:
+            pass
+    return found
 
 
 # -- filters ----------------------------------------------------------------------------------------------------------

@@ -114,6 +114,8 @@ class EncryptedStore:
     def append(self, message: Message) -> MessageRow:
         """Leave a message; the thread's data key is written with it where the thread has none yet."""
         for _ in range(ATTEMPTS):
+            since = self.keys.moments()  # who leaves a message has not read the thread, and it may have been deleted
+            self.keys.offer(message.thread_id, self._read_key(message.thread_id), since)
             sealed = self._sealer.message(message)
             try:
                 row = self.inner.append(sealed)
@@ -188,6 +190,8 @@ class EncryptedStore:
         """Check every row; then that every thread's rows decrypt in their places."""
         yield from self.inner.verify()
         yield from self._unreadable()
+        with self.reading() as reader:
+            yield from reader.unopened_items()
 
     def _unreadable(self) -> Iterator[Fault]:
         before: tuple[int, str] | None = None
