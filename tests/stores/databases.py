@@ -35,3 +35,16 @@ def empty_database(version: int, worker: str) -> str:
     server, connection, empty = _prepared(version, worker)
     connection.execute(empty)
     return server.conninfo(f"worker_{worker}")
+
+
+class Lasting(OwnConnections):
+    """Connections that outlive the stores that use them: a new one costs a server more than most tests do."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+@cache
+def lasting_connections(conninfo: str) -> Lasting:
+    """Return the connections to a database that all tests of this process share."""
+    return Lasting(conninfo)

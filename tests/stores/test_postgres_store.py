@@ -3,11 +3,11 @@
 import pytest
 
 from stepwell.clock import Clock
-from stepwell.stores.postgres.connections import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.testing.store_suite import *  # noqa: F403
 from stepwell.testing.store_suite.fixtures import StoreFactory
 from stepwell.testing.store_suite.shared import TestManyHosts, TestTwoStores, other
+from tests.stores.databases import lasting_connections
 
 __all__ = ["TestManyHosts", "TestTwoStores", "other"]
 
@@ -15,6 +15,6 @@ __all__ = ["TestManyHosts", "TestTwoStores", "other"]
 @pytest.fixture
 def store_factory(conninfo: str) -> StoreFactory:
     def make(clock: Clock) -> PostgresStore:
-        return PostgresStore(OwnConnections(conninfo), clock=clock)
+        return PostgresStore(lasting_connections(conninfo), clock=clock)
 
     return make
