@@ -9,6 +9,7 @@ import shutil
 import socket
 import tempfile
 import threading
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -59,9 +60,9 @@ class Relay:
         os.close(self._stop_write)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def cut(self, cut: Cut, when: bytes, *, for_good: bool = False) -> None:
-        """Cut the wire of the next client that sends these bytes; for good, of all that come after it, too."""
-        self._cut, self._for_good = (cut, when), for_good
+    def cut(self, cut: Cut, when: bytes, *, for_good: bool = False, then: Callable[[], None] | None = None) -> None:
+        """Cut the wire of the next client that sends these bytes, for good that of all after it, too; then do this."""
+        self._cut, self._for_good, self._then = (cut, when), for_good, then
 
     def _accept(self) -> None:
         while True:
@@ -84,7 +85,7 @@ class Relay:
 
     def _carry(self, client: socket.socket, server: socket.socket) -> None:
         answered, cutting, asked = True, None, b""
-        with client, server, contextlib.suppress(OSError):
+        with contextlib.ExitStack() as stack, client, server, contextlib.suppress(OSError):
             while True:
                 ready = _readable(client, server, self._stop_read)
                 if self._stop_read in ready:
@@ -99,6 +100,8 @@ class Relay:
                     asked += data
                     cutting = cutting or self._strikes(asked)
                     asked = b"" if SYNC in asked else asked
+                    if cutting is not None and self._then is not None:
+                        stack.callback(self._then)
                     if cutting is Cut.BEFORE_SEND:
                         return
                     server.sendall(data[: len(data) // 2] if cutting is Cut.PART_SENT else data)

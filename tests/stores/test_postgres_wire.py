@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from stepwell.errors import CommitUnknownError, DatabaseUnavailableError
+from stepwell.errors import CommitUnknownError, DatabaseUnavailableError, StoreError
 from stepwell.store import Deletion, EventDraft, ItemWrites, Message
 from stepwell.stores.postgres import recovery
 from stepwell.stores.postgres.connections import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
+from stepwell.stores.postgres.schema import migrate_schema
 from stepwell.superstep.items import PUT, ItemWrite
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
 from tests.stores.binaries import VERSIONS
@@ -161,6 +162,71 @@ def test_connections_that_the_server_closed_meanwhile_cost_no_step(store: Postgr
             )
         drive.commit(records=1)
     assert everything(store)[1] == drive.last
+
+
+@pytest.mark.crash
+def test_a_commit_during_which_the_server_is_killed_lands_once() -> None:
+    """As a failing disk under the log does: the server dies of it, and says nothing."""
+
+    def die() -> None:
+        server.kill()
+        server.start()
+
+    with started_server(NEWEST) as server, Relay(server.socket) as relay:
+        connections = OwnConnections(server.conninfo())
+        migrate_schema(connections, "stepwell")
+        connections.close()
+        store = PostgresStore(OwnConnections(f"host={relay.folder} port=5432 user=postgres dbname=postgres"))
+        drive = started(store)
+        for cut in (Cut.AFTER_SEND, Cut.BEFORE_ANSWER, Cut.BEFORE_SEND):
+            relay.cut(cut, COMMIT, then=die)
+            drive.commit(records=1)
+            assert everything(store)[1] == drive.last
+        assert relay.cuts == 3
+        assert list(store.verify()) == []
+        store.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("disk_full", "disk is full"),
+        ("io_error", "refused the write"),
+        ("out_of_memory", "out of memory"),
+        ("insufficient_privilege", "may not write"),
+        ("read_only_sql_transaction", "takes no writes"),
+        ("query_canceled", "cancelled the write"),
+    ],
+)
+@pytest.mark.parametrize("table", ["checkpoints", "events"])
+def test_a_write_that_the_server_refuses_changes_nothing_and_harms_nobody_beside_it(
+    store: PostgresStore, conninfo: str, code: str, told: str, table: str
+) -> None:
+    drive, beside = started(store), started(store, "beside", run_id="run-2")
+    before = everything(store)
+    commit = drive.step(records=1)
+    commit.rows = commit.rows._replace(events=[EventDraft("run-1", "told", 1, b"body")] if table == "events" else [])
+    with psycopg.connect(conninfo, autocommit=True) as admin:
+        admin.execute(
+            f"create or replace function stepwell.refuse() returns trigger language plpgsql as"
+            f" $$begin if new.thread_id = 'thread-1' then raise {code}; end if; return new; end$$"
+        )
+        trigger = (
+            f"create trigger refusing before insert on stepwell.{table} for each row execute function stepwell.refuse()"
+        )
+        admin.execute(trigger)
+        try:
+            with store._writer.lock:
+                futures = [store.queue(commit), store.queue(beside.step())]
+                with pytest.raises(StoreError, match=told):
+                    store.settle(futures[0])
+                store.settle(futures[1])
+        finally:
+            admin.execute(f"drop trigger refusing on stepwell.{table}")
+            admin.execute("drop function stepwell.refuse")
+    assert everything(store) == before
+    assert everything(store, "beside")[1] == beside.last
+    store.commit(commit)
 
 
 @pytest.mark.crash
