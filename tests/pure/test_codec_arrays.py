@@ -175,6 +175,22 @@ def test_a_dtype_that_nests_for_ever_is_corrupt() -> None:
         CODEC.loads(body + (len(body) << 8 | FORMAT).to_bytes(6, "big"))
 
 
+def test_a_record_with_an_array_says_so_where_numpy_is_not_installed() -> None:
+    program = """
+import sys
+sys.modules["numpy"] = None
+from stepwell.codec import Codec, Registry
+data = sys.stdin.buffer.read()
+print(Codec(Registry(), lambda name, stored: name).loads(data))
+Codec(Registry()).loads(data, "state")
+"""
+    data = CODEC.dumps({"a": [numpy.zeros(1, "f4")]})
+    done = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, check=False)
+    assert done.stdout.decode().strip() == "{'a': ['numpy:ndarray']}"
+    expected = "UnknownTypeError: state['a'][0] holds a numpy:ndarray that cannot be rebuilt: numpy is not installed."
+    assert expected in done.stderr.decode()
+
+
 def test_only_a_record_with_an_array_imports_numpy() -> None:
     program = """
 import sys

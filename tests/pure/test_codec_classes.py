@@ -448,6 +448,18 @@ def test_a_message_is_loaded_in_a_process_that_has_not_imported_langchain() -> N
     assert done.stdout.split() == [b"hi"]
 
 
+def test_a_message_fails_with_its_path_where_langchain_is_not_installed() -> None:
+    data = Codec(Registry()).dumps({"messages": [messages.AIMessage("hi")]})
+    program = """
+import sys
+sys.modules["langchain_core"] = sys.modules["langchain_core.messages"] = None
+from stepwell.codec import Codec, Registry
+Codec(Registry()).loads(sys.stdin.buffer.read())
+"""
+    done = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, check=False)
+    assert "messages[0] holds a langchain_core.messages:AIMessage" in done.stderr.decode()
+
+
 # -- classes that changed ---------------------------------------------------------------------------------------------
 
 

@@ -99,6 +99,42 @@ def test_F5_scalars_of_the_standard_library_are_exact(value: Any, saver: SqliteS
     assert (found, type(found), repr(found)) == (value, type(value), repr(value))
 
 
+class Declined(Exception):
+    def __init__(self, step: str, *, code: int) -> None:
+        super().__init__(f"{step} declined")
+        self.code = code
+
+
+class Tries(TypedDict, total=False):
+    errors: list[Declined | Exception]
+    log: list[str]
+
+
+def test_exceptions_a_node_has_caught_stay_exceptions(call: Call, saver: SqliteSaver, any_durability: str) -> None:
+    """What was caught in one node is matched by class in the next, and after a reload."""
+
+    def attempt(state: Tries) -> dict[str, Any]:
+        try:
+            try:
+                raise TimeoutError("bank")
+            except TimeoutError as error:
+                raise Declined("payment", code=7) from error
+        except Declined as error:
+            return {"errors": [error]}
+
+    def judge(state: Tries) -> dict[str, Any]:
+        (error,) = state["errors"]
+        return {"log": [f"{error}, code {error.code}, {error.__cause__!r}"] if isinstance(error, Declined) else []}
+
+    graph = chain(("attempt", attempt), ("judge", judge), schema=Tries).compile(checkpointer=saver)
+    assert call(graph, {}, thread(), durability=any_durability)["log"] == [
+        "payment declined, code 7, TimeoutError('bank')"
+    ]
+    (stored,) = graph.get_state(thread()).values["errors"]
+    assert (type(stored), stored.args, stored.code) == (Declined, ("payment declined",), 7)
+    assert stored.__traceback__ is None
+
+
 class Doc(BaseModel):
     class Phase(str, enum.Enum):  # noqa: UP042
         DRAFT = "draft"

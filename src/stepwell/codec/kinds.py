@@ -63,7 +63,9 @@ class Kind(IntEnum):
     FLAG = 41  # [type name, value]
     OBJECT = 42  # [type name, {field: value}] or [type name, {field: value}, {"more", "unset", "base"}]
     NAMED_TUPLE = 43  # [type name, {field: value}]
-    MODEL = 44  # [type name, {field: value}, [fields set] or None] or the same and {"extra", "private", "unset"}
+    MODEL = (
+        44  # [type name, {field: value}, [fields set] or None] or the same and {"extra", "private", "more", "unset"}
+    )
     CUSTOM = 45  # [type name, what its dump() returned]
     ARRAY = 46  # [dtype, shape, Fortran order, bytes]
     ARRAY_SCALAR = 47  # [dtype, bytes]
