@@ -153,7 +153,7 @@ def open_saver(folder: str) -> SqliteSaver:
 def work(job: Job) -> None:
     """Drive the thread to its end, wherever it stands, as a user would who knows nothing of crashes."""
     os.environ["STEPWELL_CRASH_AT"] = job.crash
-    with record_points() as passed, open_saver(job.folder) as saver:
+    with open_saver(job.folder) as saver, record_points() as passed:
         arm_from_environment()
         till = till_of(job)
         graph = open_graph(job, saver, till)
