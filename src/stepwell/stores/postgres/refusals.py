@@ -16,6 +16,7 @@ _SAID: tuple[tuple[type[psycopg.Error], str], ...] = (
     (errors.DiskFull, "The database's disk is full. {unchanged} Free space or delete threads, then go on."),
     (errors.OutOfMemory, "The database is out of memory. {unchanged} Try again."),
     (errors.LockNotAvailable, "Another transaction kept what is written locked for 30 s. {unchanged} Try again."),
+    (errors.ProgramLimitExceeded, "A name is too long for the database ({reason}). {unchanged} Use a shorter one."),
     (errors.QueryCanceled, "The database cancelled the write ({reason}). {unchanged} Try again."),
     (errors.UniqueViolation, "A row of thread {thread_id!r} exists already ({reason}). {unchanged}"),
     (
