@@ -57,6 +57,7 @@ from langchain_core.messages import (
     ToolMessageChunk,
 )
 
+from stepwell.errors import StepError
 from tests.pure.supported_classes import Box, Colour, Doc, Job, Label, Money, Pair, Point, Refused, Right
 
 
@@ -227,8 +228,8 @@ PLAIN = [
         lambda: [raised(caused), ExceptionGroup("g", [ValueError(1)]), CancelledError("late"), InvalidStateError()],
     ),
     Row(
-        "exceptions of `json`, `subprocess`, `socket`",
-        'JSONDecodeError("no value", "[1,", 3)',
+        "errors of Stepwell, exceptions of `json`, `subprocess`, `socket`",
+        '[StepError(step_id="fetch:0"), JSONDecodeError("no value", "[1,", 3)]',
         "the same",
         lambda: [
             subprocess.CalledProcessError(1, ["ls"], b"out"),

@@ -10,7 +10,9 @@ from typing import Any, TypedDict
 
 import pytest
 
+from stepwell import errors
 from stepwell.codec import Codec, Registry
+from stepwell.codec.listed import listed_names
 from stepwell.codec.registry import Entry
 from stepwell.errors import UnknownTypeError, UnserializableValueError
 from tests.pure.supported import caused, raised
@@ -139,6 +141,16 @@ def test_INV_12_an_exception_keeps_arguments_fields_attributes_notes_cause_and_c
     copied = CODEC.copy({"errors": [error]})["errors"][0]
     assert same(copied, error)
     assert CODEC.canonical(copied) == CODEC.canonical(error)
+
+
+def test_every_error_of_stepwell_comes_back_as_it_was() -> None:
+    kinds = [kind for name in sorted(listed_names()) if (kind := getattr(errors, name.partition(":")[2], None))]
+    assert len(kinds) > 90
+    for kind in kinds:
+        error = kind("text", thread_id="t", reason=("nested", {1}), command="c")
+        copied = BARE.copy([error])[0]
+        assert same(copied, error)
+        assert copied.fields() == error.fields()
 
 
 def test_the_traceback_and_the_object_of_a_missed_attribute_stay_behind() -> None:

@@ -1,4 +1,5 @@
-"""Classes that need no registration: those of the standard library that are data, and langchain-core's messages.
+"""Classes that need no registration: those of the standard library that are data, the errors of this package, and
+langchain-core's messages.
 
 Here: their names, and the entries these lead to. Not here: types with an extension of their own (`scalars`,
 `containers`, `arrays`). Rule kept: to write an instance nothing is imported; a record can cause the import of the
@@ -10,18 +11,24 @@ from __future__ import annotations
 import builtins
 import importlib
 import sys
+from types import ModuleType
 from typing import Any, Final
 
+from stepwell import errors
 from stepwell.codec.registry import Entry
 
 _SPEAKERS: Final = ("AIMessage", "HumanMessage", "SystemMessage", "ToolMessage", "FunctionMessage", "ChatMessage")
 _PARSED: Final = ("DefragResult", "ParseResult", "SplitResult")
+
+
+def _errors_of(module: ModuleType, kind: type[BaseException]) -> set[str]:
+    return {name for name, found in vars(module).items() if isinstance(found, type) and issubclass(found, kind)}
+
+
 _LISTED: Final[dict[str, set[str]]] = {
     "array": {"array"},
     "asyncio.exceptions": {"CancelledError", "InvalidStateError"},
-    "builtins": {
-        name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, BaseException)
-    },
+    "builtins": _errors_of(builtins, BaseException),
     "calendar": {"Day", "Month"},
     "collections": {"UserDict", "UserList", "UserString"},
     "decimal": {"DecimalTuple"},
@@ -32,6 +39,7 @@ _LISTED: Final[dict[str, set[str]]] = {
     "re": {"RegexFlag"},
     "signal": {"Signals"},
     "socket": {"gaierror", "herror"},
+    "stepwell.errors": _errors_of(errors, errors.StepwellError),
     "subprocess": {"CalledProcessError", "TimeoutExpired"},
     "time": {"struct_time"},
     "types": {"SimpleNamespace"},

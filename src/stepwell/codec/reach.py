@@ -51,7 +51,7 @@ def needs_entry(cls: type[Any]) -> bool:
         or is_attrs(cls)
         or is_named_tuple(cls)
         or cls is re.Pattern
-        or (issubclass(cls, BaseException) and cls.__module__ != "builtins")
+        or (issubclass(cls, BaseException) and cls.__module__.partition(".")[0] not in ("builtins", "stepwell"))
     )
 
 
