@@ -1,4 +1,4 @@
-"""PostgreSQL over a wire that can be counted and cut: round trips, lost connections, servers that return (I1, I2)."""
+"""INV-1 over a wire that can be counted and cut: round trips, lost connections, servers that return (I1, I2)."""
 
 from __future__ import annotations
 
