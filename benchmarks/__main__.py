@@ -17,6 +17,7 @@ from benchmarks import (
     many,
     pausing,
     peers,
+    postgres,
     report,
     resume,
     steps,
@@ -35,6 +36,7 @@ FAMILIES: dict[str, Callable[[], list[Row]]] = {
     "pausing": pausing.rows,
     "many": many.rows,
     "storage": storage.rows,
+    "postgres": postgres.rows,
     "peers": peers.rows,
     "floor": floor.rows,
 }
@@ -48,10 +50,10 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, help="rounds of each side; by default as the row says")
     parser.add_argument("--cpu", action="store_true", help="measure processor time: steadier on a busy machine")
     options = parser.parse_args()
-    chosen = [row for name, row in _rows() if _is_chosen(options.names, name, row)]
+    chosen = [(family, _adjusted(row, options)) for family, row in _rows() if _is_chosen(options.names, family, row)]
     if not chosen:
         parser.error(f"no family or row is named {' or '.join(options.names)}")
-    measured = _measure_each([_adjusted(row, options) for row in chosen], quiet=options.json)
+    measured = _measure_each(chosen, quiet=options.json)
     if options.json:
         print(report.as_json(measured))
     return 0
@@ -72,14 +74,13 @@ def _adjusted(row: Row, options: argparse.Namespace) -> Row:
     return replace(row, meter=meter, rounds=options.rounds or row.rounds)
 
 
-def _measure_each(rows: list[Row], quiet: bool) -> list[Measured]:
-    done = []
-    if not quiet:
-        print(report.HEADER)
-    for row in rows:
-        done.append(measure(row))
-        if not quiet:
-            print(report.line(done[-1]), flush=True)
+def _measure_each(rows: list[tuple[str, Row]], quiet: bool) -> list[tuple[str, Measured]]:
+    """Measure one after the other; the table, line by line, goes to stderr where JSON goes to stdout."""
+    done, shown = [], sys.stderr if quiet else sys.stdout
+    print(report.HEADER, file=shown)
+    for family, row in rows:
+        done.append((family, measure(row)))
+        print(report.line(done[-1][1]), file=shown, flush=True)
     return done
 
 

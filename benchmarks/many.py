@@ -37,13 +37,13 @@ def _at_once(engine: Callable[[], Engine]) -> Iterator[Run]:
         opened = runner.run(saver.__aenter__())
         try:
             graph = chain(engine(), STEPS, one_more_async).compile(checkpointer=opened)
-            runner.run(_each(graph, 2))
-            yield lambda: runner.run(_each(graph, THREADS))
+            runner.run(each_at_once(graph, 2))
+            yield lambda: runner.run(each_at_once(graph, THREADS))
         finally:
             runner.run(saver.__aexit__(None, None, None))
 
 
-async def _each(graph: Any, threads: int) -> None:
+async def each_at_once(graph: Any, threads: int) -> None:
     await asyncio.gather(
         *(graph.ainvoke({"n": 0}, fresh_config(), durability="sync") for _ in range(threads)),
     )
@@ -57,7 +57,7 @@ def _counted(what: str) -> Iterator[Run]:
 
         def run() -> int:
             before = saver.store.counts.syncs
-            asyncio.run(_each(graph, THREADS))
+            asyncio.run(each_at_once(graph, THREADS))
             return THREADS * (STEPS + 1) if what == "commits" else int(saver.store.counts.syncs - before)
 
         yield run
