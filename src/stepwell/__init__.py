@@ -116,6 +116,7 @@ if TYPE_CHECKING:
         UsageError as UsageError,
         WaitTimeoutError as WaitTimeoutError,
         WrongKeyError as WrongKeyError,
+        ZstdMissingError as ZstdMissingError,
     )
     from stepwell.graph.approval import (
         Approval as Approval,

@@ -190,6 +190,7 @@ HOMES = {
         "UnsupportedStorageError",
         "UsageError",
         "WaitTimeoutError",
+        "ZstdMissingError",
         "WrongKeyError",
     ),
 }

@@ -13,6 +13,7 @@ from hypothesis import given, strategies as st
 
 from stepwell import points
 from stepwell.stores.sqlite import SqliteStore
+from stepwell.superstep import blobs
 from stepwell.superstep.body import deltas
 from stepwell.testing.graphs import CORPUS, GraphScript, NodeScript, graph_scripts
 from tests.pure.model.interpreter import Model
@@ -79,8 +80,9 @@ def played(
 
 @pytest.fixture(autouse=True)
 def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let small graphs have deltas, and chains that end."""
+    """Let small graphs have deltas, chains that end, and values that stand apart."""
     monkeypatch.setattr(deltas, "LIMITS", deltas.Limits(3, 2, 1000))
+    monkeypatch.setattr(blobs, "ABOVE", 16)
 
 
 # -- every shape, every point -----------------------------------------------------------------------------------------

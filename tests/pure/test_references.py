@@ -6,10 +6,10 @@ import ormsgpack
 import pytest
 
 from stepwell.errors import CorruptRecordError
-from stepwell.superstep import body as layout
+from stepwell.superstep import blobs, body as layout
 from stepwell.superstep.outcome import Succeeded
-from stepwell.superstep.references import References, references
-from stepwell.superstep.state import Base, State
+from stepwell.superstep.references import References, blobs_of, references
+from stepwell.superstep.state import Base, Planned, State
 from tests.pure.model.parts import codec_of, identity, plan_of, pulls
 
 PLAN = plan_of()
@@ -38,3 +38,34 @@ def test_what_does_not_fit_the_layout_is_a_corrupt_record(outcomes: Any, channel
     body = ormsgpack.packb([layout.FORMAT, outcomes, channels, [], {}, [], {}, [], []])
     with pytest.raises(CorruptRecordError), layout.reading("checkpoint 9"):
         references(_opened(body), 9)
+
+
+def test_a_checkpoint_and_a_record_name_the_values_that_stand_apart() -> None:
+    (task,) = Base(State({}, pulls("a")), identity()).tasks
+    large = "y" * 9000
+    outcome = Succeeded((("last", large), ("total", 3)), ())
+    state = State({"last": large, "total": 3}, (Planned("b", 0, {"n": "z" * 9000}),))
+    stored: dict[bytes, bytes] = {}
+
+    def put(data: bytes) -> bytes:
+        name = bytes([len(stored)]) * 16
+        stored[name] = data
+        return name
+
+    body = blobs.apart(layout.encode_checkpoint(CODEC, PLAN, state, 9, [(task, outcome, None)], {}).body, put)
+    assert len(body) < 300
+    assert references(_opened(body), 9).blobs == frozenset(stored)
+    assert sorted(CODEC.loads(data)[0] for data in stored.values()) == ["y", "z"]
+    record = blobs.apart(layout.encode_succeeded(CODEC, PLAN, task, outcome), put)
+    assert blobs_of(record) == frozenset(list(stored)[2:])
+    assert blobs_of(layout.encode_succeeded(CODEC, PLAN, task, Succeeded((), ()))) == frozenset()
+    assert (
+        blobs_of(layout.encode_succeeded(CODEC, PLAN, task, Succeeded((("last", b"\xd8\x62" * 20),), ())))
+        == frozenset()
+    )
+
+
+def test_an_extension_that_is_no_reference_is_a_corrupt_record() -> None:
+    body = ormsgpack.packb([layout.FORMAT, [ormsgpack.Ext(5, b"x" * 16)]])
+    with pytest.raises(CorruptRecordError):
+        layout.open_checkpoint(body, "checkpoint 9")

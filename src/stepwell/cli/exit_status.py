@@ -94,6 +94,7 @@ STATUS_OF: Final = {
     "incompatible_graph": USAGE,
     "graph_changed": USAGE,
     "unknown_reducer": USAGE,
+    "zstd_missing": USAGE,
     "migration_failed": USAGE,
     "duplicate_type": USAGE,
     "import_failed": USAGE,

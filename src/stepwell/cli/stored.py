@@ -14,6 +14,7 @@ from stepwell.cli.checkpoint_view import CheckpointView, OpenQuestion, OpenWait,
 from stepwell.cli.rendering import as_json, opaque_codec
 from stepwell.cli.screen import moment
 from stepwell.codec import Codec
+from stepwell.runtime.blobs import reading
 from stepwell.runtime.loading import row_name
 from stepwell.runtime.reading.bare import bare_base
 from stepwell.runtime.stream.payloads import as_waiting
@@ -99,6 +100,7 @@ def _merged_outcomes(reader: Reader, codec: Codec, row: CheckpointRow) -> dict[t
     if child is None:
         return {}
     opened = layout.open_checkpoint(child.body, row_name(child))
+    codec = reading(reader, codec, child.thread_id, [child.body])
     return {
         (node, index): layout.decode_succeeded(codec, body, row_name(child))
         for node, index, body in layout.inline_outcomes(opened)

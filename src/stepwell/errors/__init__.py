@@ -24,7 +24,7 @@
     │   ├── ThreadBusyError            · LeaseLostError · CommitUnknownError · SaverClosedError
     │   ├── ThreadExistsError (also a ValueError)
     │   ├── CorruptRecordError         · UnsupportedStorageError · UnknownThreadError · UnknownCheckpointError
-    │   ├── UnknownRunError            · DatabaseUnavailableError · UnknownReducerError
+    │   ├── UnknownRunError            · DatabaseUnavailableError · UnknownReducerError · ZstdMissingError
     │   ├── EncryptionError            keys, and rows that are not what was written (`errors/encryption.py`)
     │   ├── SchemaOutdatedError        · SchemaNewerError · NewerFormatError (all UnsupportedStorageError)
     │   └── SchemaMigrationError       · CannotRepairError · ThreadFileError (`errors/storage.py`)
@@ -128,6 +128,7 @@ from stepwell.errors.storage import (
     UnknownRunError as UnknownRunError,
     UnknownThreadError as UnknownThreadError,
     UnsupportedStorageError as UnsupportedStorageError,
+    ZstdMissingError as ZstdMissingError,
 )
 from stepwell.errors.waiting import (
     AwakeableCompletedError as AwakeableCompletedError,

@@ -60,6 +60,13 @@ class UnknownReducerError(StoreError):
     code = "unknown_reducer"
 
 
+class ZstdMissingError(StoreError, ImportError):
+    """What is stored is compressed, or is to be, and no zstd is installed. pip install 'stepwell[zstd]', or run Python
+    3.14 or newer."""
+
+    code = "zstd_missing"
+
+
 class UnsupportedStorageError(StoreError, ValueError):
     """This storage cannot hold durable state: {reason}"""
 

@@ -6,12 +6,14 @@ a new checkpoint is written first and the rest of its superstep is carried over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from stepwell.codec import Codec
 from stepwell.errors import InterruptAnsweredError, UnknownInterruptError
 from stepwell.graph.approval import Decision
 from stepwell.graph.types import Command
+from stepwell.runtime.blobs import reading
 from stepwell.runtime.changes import rename_outcomes
 from stepwell.runtime.deciding import checked_decisions, refuse_again
 from stepwell.runtime.draft import Draft
@@ -21,6 +23,7 @@ from stepwell.store import Reader, RecordRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.answer import Answered, Asked, id_map, match_answers, open_now
 from stepwell.superstep.begin import commanded
+from stepwell.superstep.blobs import may_refer
 from stepwell.superstep.carry import Record, carry, earlier_answers
 from stepwell.superstep.effects.approval import expired_now
 from stepwell.superstep.outcome import Question
@@ -131,10 +134,21 @@ def records_on(run: Run, reader: Reader, loaded: Loaded) -> list[Record]:
 
 def bring(run: Run, base: Base, records: Iterable[Record]) -> None:
     """Record on a new base what it keeps of the old one."""
+    records = list(records)
     rows = [run.ledger.add_record(base, r.task_id, r.kind, r.body) for r in records]
-    apply_records(run.codec, base, rows)
+    apply_records(_reading(run, records), base, rows)
     rename_outcomes(run.plan, base)
     run.ledger.recorded = recorded_positions(base, rows)
+
+
+def _reading(run: Run, records: Sequence[Record]) -> Codec:
+    """Return a codec that reads records which stand in the thread already, with what they refer to."""
+    bodies = [record.body for record in records]
+    if not may_refer(bodies):
+        return run.codec
+    assert run.store is not None
+    with run.store.reading() as reader:
+        return reading(reader, run.codec, run.config.thread_id or "", bodies)
 
 
 def recorded_positions(base: Base, rows: Iterable[RecordRow]) -> dict[int, int]:

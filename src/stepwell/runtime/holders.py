@@ -15,9 +15,11 @@ from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError, UnknownReducerError
 from stepwell.graph.deltas import BUILT_IN, DeltaRule
 from stepwell.plan.tables import Plan
+from stepwell.runtime.blobs import BlobCodec, fetched
 from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
 from stepwell.store import CheckpointRow, Reader, RecordRow
 from stepwell.superstep import body as layout
+from stepwell.superstep.blobs import may_refer, names_in, names_of
 
 Place = tuple[str, int]
 """A channel, and the seq of a row that says something of it."""
@@ -38,7 +40,7 @@ def row_name(row: CheckpointRow | RecordRow) -> str:
 class Holders:
     """Rows of one thread by seq, each opened when it is first asked for."""
 
-    __slots__ = ("_decoded", "_opened", "records", "rows", "thread_id")
+    __slots__ = ("_decoded", "_opened", "blobs", "records", "rows", "thread_id")
 
     def __init__(self, thread_id: str, rows: Iterable[CheckpointRow]) -> None:
         self.thread_id = thread_id
@@ -47,6 +49,8 @@ class Holders:
         self.rows = {row.seq: row for row in rows}
         self.records: dict[int, RecordRow] = {}
         """By seq: those that values were looked for in."""
+        self.blobs: dict[bytes, bytes | None] = {}
+        """What rows refer to, by name; None where it is missing."""
 
     def __getitem__(self, seq: int) -> layout.Opened:
         found = self._opened.get(seq)
@@ -89,6 +93,31 @@ class Holders:
                 waiting += further
         for row in reader.records_at(self.thread_id, sorted(needed)) if needed else ():
             self.records[row.seq] = row
+        if self._may_refer():
+            self.fetch_blobs(reader, {name for key, seq in seen for name in names_of([*self._parts(key, seq)])})
+
+    def _may_refer(self) -> bool:
+        if self._opened.keys() - self.rows.keys():  # what came open is not known
+            return True
+        return may_refer(row.body for row in self.rows.values()) or may_refer(row.body for row in self.records.values())
+
+    def fetch_blobs(self, reader: Reader, names: set[bytes]) -> None:
+        """Fetch the values of these names that are not here yet."""
+        self.blobs.update(fetched(reader, self.thread_id, names - self.blobs.keys()))
+
+    def fetch_referred(self, reader: Reader, seq: int, records: Iterable[RecordRow]) -> None:
+        """Fetch what the plan of a checkpoint, and records, refer to."""
+        names = names_of(self[seq].next).union(*(names_in(record.body) for record in records))
+        self.fetch_blobs(reader, names)
+
+    def reading(self, codec: Codec) -> Codec:
+        """Return a codec that reads these rows, with what they refer to."""
+        return BlobCodec(codec, self.blobs, self.thread_id) if self.blobs else codec
+
+    def _parts(self, key: str, seq: int) -> Iterable[layout.Stored]:
+        """Return what a channel's value is read from in the row at `seq`."""
+        delta = self[seq].channels[key][0] == layout.DELTA
+        return self._datas(key, seq) if delta else (self.data(key, seq),)
 
     def _fetch(self, reader: Reader, seqs: set[int]) -> None:
         for row in reader.checkpoints(self.thread_id, sorted(seqs)):
@@ -101,13 +130,13 @@ class Holders:
         that are not built in."""
         opened = self[seq]
         kind, payload = opened.channels[key]
-        if kind == layout.FULL:
+        if kind == layout.FULL and type(payload) is bytes:
             return codec.loads(payload, key)
         if kind != layout.DELTA:
-            return codec.loads(self.data(key, seq), key)
+            return self.reading(codec).loads(self.data(key, seq), key)
         return self._folded(codec, key, seq, rules)
 
-    def data(self, key: str, seq: int) -> bytes:
+    def data(self, key: str, seq: int) -> layout.Stored:
         """Return the bytes of a value that stands whole in the row at `seq`, or in a record of its superstep."""
         opened, name = self[seq], self._name(seq)
         kind, payload = opened.channels[key]
@@ -126,10 +155,11 @@ class Holders:
     def _folded(self, codec: Codec, key: str, seq: int, rules: Rules) -> Any:
         deltas = [seq, *self._before(key, seq)]
         snapshot = deltas.pop()
+        reading = self.reading(codec)
         whole = self._decoded.get((key, snapshot))
         if whole is None:
-            whole = self._decoded[key, snapshot] = [codec.loads(self.data(key, snapshot), key)]
-        writes = [write for at in reversed(deltas) for write in self._writes(codec, key, at)]
+            whole = self._decoded[key, snapshot] = [reading.loads(self.data(key, snapshot), key)]
+        writes = [write for at in reversed(deltas) for write in self._writes(reading, key, at)]
         for part in (*whole, *writes):
             if isinstance(part, Unreadable):
                 return part
@@ -158,7 +188,7 @@ class Holders:
             found = self._decoded[key, seq] = [codec.loads(data, key) for data in self._datas(key, seq)]
         return found
 
-    def _datas(self, key: str, seq: int) -> Iterator[bytes]:
+    def _datas(self, key: str, seq: int) -> Iterator[layout.Stored]:
         """Yield the writes that a delta folds, in their order."""
         opened, name = self[seq], self._name(seq)
         delta = layout.delta_of(opened, key, name)
@@ -169,7 +199,7 @@ class Holders:
             else:
                 yield write
 
-    def _recorded(self, key: str, seq: int, name: str) -> Iterator[bytes]:
+    def _recorded(self, key: str, seq: int, name: str) -> Iterator[layout.Stored]:
         record = self.records.get(seq)
         if record is None:
             raise CorruptRecordError(record=name, reason=f"it refers to record {seq}, which is missing")
@@ -177,7 +207,7 @@ class Holders:
             if channel == key and data:
                 yield data
 
-    def _sole_write(self, key: str, seq: int, name: str) -> bytes:
+    def _sole_write(self, key: str, seq: int, name: str) -> layout.Stored:
         found = list(self._recorded(key, seq, name))
         if len(found) != 1:
             raise CorruptRecordError(record=name, reason=f"record {seq} does not hold the one write of {key!r}")

@@ -8,11 +8,12 @@ nothing is written and the same methods keep the base moving.
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable
 from typing import TYPE_CHECKING
 
 from stepwell import points
 from stepwell.errors import StoreError, UnserializableValueError
+from stepwell.runtime.blobs import Shelf
 from stepwell.runtime.draft import Draft
 from stepwell.runtime.growing import Growing
 from stepwell.runtime.outbox import Outbox
@@ -29,13 +30,15 @@ from stepwell.store import (
     RunRow,
     ThreadRow,
 )
+from stepwell.store.sealing import PLAIN
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.merge import Merged
-from stepwell.superstep.outcome import Failed, Interrupted, Outcome, Succeeded, text_of
+from stepwell.superstep.outcome import Failed, Outcome, Succeeded, text_of
+from stepwell.superstep.outcome_body import encode_outcome
 from stepwell.superstep.state import Base, Task, merge_order, new
-from stepwell.superstep.waiting import encode_wait
 
 if TYPE_CHECKING:
+    from stepwell.runtime.loading import Loaded
     from stepwell.runtime.run import Run
 
 LEASE_SECONDS = 30.0
@@ -46,7 +49,8 @@ class Ledger:
 
     __slots__ = (
         "draft", "epoch", "growing", "head_digest", "head_seq", "held", "holds", "lineages", "lock", "metadata",
-        "outbox", "owned", "recorded", "run", "run_row", "staged", "staged_effects", "staged_records", "unrecorded"
+        "outbox", "owned", "recorded", "run", "run_row", "shelf", "staged", "staged_effects", "staged_records",
+        "unrecorded"
     )  # fmt: skip
 
     def __init__(self, run: Run) -> None:
@@ -76,6 +80,7 @@ class Ledger:
         """`exit` mode: records on the base (task id, kind, body) that are written only if the run stops there."""
         self.owned: tuple[Base | None, set[int]] = (None, set())
         """`exit` mode: the positions in a base whose outcome is known to be storable, and user code's no more."""
+        self.shelf = Shelf(PLAIN if run.store is None else run.store.sealer)
         if run.tell is not None:
             run.tell.begin_anew()
 
@@ -86,14 +91,12 @@ class Ledger:
             self.head_seq, self.head_digest = thread.head_seq, thread.head_digest
             self.outbox.start_from(thread.head_seq, thread.head_digest)
 
-    def stand_on(
-        self, holds: dict[str, int], recorded: dict[int, int], chains: Mapping[str, layout.Chain] | None = None
-    ) -> None:
+    def stand_on(self, loaded: Loaded, recorded: dict[int, int]) -> None:
         """Take over what the rows of the base say."""
-        self.holds = holds
-        self.recorded = recorded
+        self.holds, self.recorded = loaded.holds, recorded
         if self.growing is not None:
-            self.growing.chains = dict(chains or {})
+            self.growing.chains = dict(loaded.chains)
+        self.shelf.know(loaded.blobs)
 
     # -- supersteps --------------------------------------------------------------------------------------------------
 
@@ -154,6 +157,7 @@ class Ledger:
         ground = self.growing.ground(before) if self.growing is not None else None
         encode = layout.encode_checkpoint
         body, values, chains = encode(run.codec, run.plan, state, seq, sources, holds, abandoned, ground)
+        body = self.shelf.apart(thread_id, body)
         row = run.store.sealer.checkpoint(  # type: ignore[union-attr]  # a row is made only where there is a store
             (
                 thread_id,
@@ -253,6 +257,7 @@ class Ledger:
         self.staged_records.clear()
         self.staged_effects = ()
         self.held.clear()
+        self.shelf.forget()
         if self.run.items is not None:
             self.run.items.forget()
         self.head_seq, self.head_digest = self.outbox.go_back()
@@ -302,19 +307,13 @@ class Ledger:
 
     def encode(self, task: Task, outcome: Outcome) -> tuple[str, bytes]:
         """Return the kind and body of the record of an outcome. UnserializableValueError where it cannot be stored."""
-        codec, plan = self.run.codec, self.run.plan
-        if isinstance(outcome, Succeeded):
-            return lifecycle.SUCCEEDED, layout.encode_succeeded(codec, plan, task, outcome)
-        if isinstance(outcome, Interrupted):
-            if outcome.awaited:
-                return lifecycle.WAIT, encode_wait(codec, plan, task, outcome)
-            return lifecycle.INTERRUPTED, layout.encode_interrupted(codec, plan, task, outcome)
-        kind = lifecycle.FAILED if isinstance(outcome, Failed) else lifecycle.CANCELLED
-        return kind, layout.encode_failed(codec, plan, task, outcome)
+        return encode_outcome(self.run.codec, self.run.plan, task, outcome)
 
     def add_record(self, base: Base, task_id: str, kind: str, body: bytes) -> RecordRow:
         """Stage a record on the base and move the head past it."""
         identity = base.identity
+        if kind == lifecycle.SUCCEEDED:
+            body = self.shelf.apart(identity.thread_id, body)
         self.head_seq += 1
         row = self.run.store.sealer.record(  # type: ignore[union-attr]
             RecordRow(
@@ -346,7 +345,8 @@ class Ledger:
         records, self.staged_records = self.staged_records, []
         effects, self.staged_effects = self.staged_effects, ()
         drafts = self.run.tell.take() if self.run.tell is not None and not silent else ()
-        return new(Rows, (self.head_seq, self.head_digest, self.lineages, checkpoints, records, drafts, effects))
+        head = (self.head_seq, self.head_digest, self.lineages)
+        return new(Rows, (*head, checkpoints, records, drafts, effects, self.shelf.take()))
 
     def commit_of(self, status: str, run_row: RunRow | None, silent: bool = False) -> Commit:
         """Return everything staged as a commit that leaves the thread with this status."""

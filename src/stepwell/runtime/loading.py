@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from stepwell.codec import Codec
@@ -29,6 +29,8 @@ class Loaded(NamedTuple):
     records: Sequence[RecordRow]
     chains: Mapping[str, layout.Chain] = {}
     """What the next deltas of its channels follow."""
+    blobs: Iterable[bytes] = ()
+    """Names of large values that the thread is known to have."""
 
 
 def superseded(crashed: RunRow | None, run_id: str, now: int) -> RunRow | None:
@@ -67,8 +69,10 @@ def load(
         stored = as_of_today(reader, plan, row, opened, values_of(holders, codec, row, plan.rules))
     stored = stored._replace(values={**initial_values(plan), **stored.values})
     found = reader.records(row.thread_id, row.seq) if records is None else records
-    loaded = assemble(codec, plan, row, opened, stored, found, run_id)
-    return loaded._replace(chains=holders.chains(stored.holds, plan)) if plan.deltas else loaded
+    holders.fetch_referred(reader, row.seq, found)
+    loaded = assemble(holders.reading(codec), plan, row, opened, stored, found, run_id)
+    chains = holders.chains(stored.holds, plan) if plan.deltas else loaded.chains
+    return loaded._replace(chains=chains, blobs=holders.blobs.keys()) if chains or holders.blobs else loaded
 
 
 def assemble(

@@ -67,7 +67,7 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
     """Set base and rules. Returns the seq the run counts from (None: nothing to do), and the input to keep."""
     loaded = place.loaded
     if loaded is not None:
-        run.ledger.stand_on(loaded.holds, recorded_positions(loaded.base, loaded.records), loaded.chains)
+        run.ledger.stand_on(loaded, recorded_positions(loaded.base, loaded.records))
     if raw is None:
         if crashed is not None and crashed.input:
             return _open_input(run, reader, place, run.codec.loads(crashed.input, "input"), admitted=True)

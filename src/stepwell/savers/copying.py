@@ -19,6 +19,7 @@ from stepwell.runtime.effects.bringing import copied_effects
 from stepwell.store import (
     NO_DIGEST,
     AnchorRow,
+    BlobRow,
     CheckpointRow,
     Claim,
     EffectChange,
@@ -45,6 +46,7 @@ class Original(NamedTuple):
     records: list[RecordRow]
     runs: list[RunRow]
     events: list[EventDraft]
+    blobs: list[BlobRow]
     anchors: list[AnchorRow]
     lineages: list[LineageRow]
     """Where the thread has branched."""
@@ -78,7 +80,7 @@ def _read(reader: Reader, source: str) -> Original:
     logs = [reader.events(run.run_id) for run in reversed(runs) if run.events or run.run_id == thread.run_id]
     events = [EventDraft(row.run_id, row.kind, row.created_at, row.body) for log in logs for row in log]
     lineages = reader.lineages(source) if thread.lineages > 1 else []
-    return Original(thread, checkpoints, records, runs, events, reader.anchors(source), lineages)
+    return Original(thread, checkpoints, records, runs, events, reader.blobs(source), reader.anchors(source), lineages)
 
 
 def _claim(
@@ -107,6 +109,7 @@ def _claim(
             [*records, origin],
             [draft._replace(run_id=names[draft.run_id]) for draft in original.events],
             effects,
+            [sealer.blob(row._replace(thread_id=target)) for row in original.blobs],
         ),
         lease_seconds=None,
         status=thread.status,

@@ -24,6 +24,7 @@ from stepwell.savers.reading import OnUnknownType, ReadingSaver
 from stepwell.savers.retention.choosing import ttl_of
 from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.wrapping import with_encryption_later
+from stepwell.stores.shared.compressing import checked_size
 from stepwell.stores.shared.migrating import Migration, Schema
 
 SCHEMA = "stepwell"
@@ -53,9 +54,11 @@ class PostgresSaver(KeepingSaver):
         on_unknown_type: OnUnknownType = "raise",
         encryption: Encryption | None = None,
         ttl: Any = None,
+        compress_above: int | None = None,
     ) -> None:
+        above = checked_size(compress_above)
         self._database = _opened("PostgresSaver", conninfo, pool, schema, min_size, max_size)
-        super().__init__(with_encryption_later(self._database, encryption), on_unknown_type)
+        super().__init__(with_encryption_later(self._database, encryption, compress_above=above), on_unknown_type)
         self._ttl = None if ttl is None else ttl_of(ttl)
 
     @classmethod

@@ -18,6 +18,7 @@ from stepwell.runtime.reading.snapshot import config_at
 from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
 from stepwell.store import RawRow, Reader, Store
 from stepwell.superstep import body as layout
+from stepwell.superstep.blobs import names_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def _channels(
         if held not in holders:
             holders[held] = _opened(reader.raw_checkpoint(thread_id, held))
         holder, problem = holders[held]
-        if holder is not None and stands_apart(holder, name):
+        if holder is not None and (stands_apart(holder, name) or names_of([holder.channels[name], holder.outcomes])):
             whole.know(held, holder)
             found[name] = _gathered(reader, whole, name, held, codec)
         else:

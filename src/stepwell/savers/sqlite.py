@@ -16,6 +16,7 @@ from stepwell.savers.reading import OnUnknownType
 from stepwell.savers.retention.choosing import ttl_of
 from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.wrapping import with_encryption
+from stepwell.stores.shared.compressing import checked_size, with_compression
 from stepwell.stores.sqlite.saver import SqliteStore
 
 MEMORY = ":memory:"
@@ -36,6 +37,9 @@ class SqliteSaver(KeepingSaver):
 
     With `encryption` nothing that a user gave or a node made can be read from the file without the keys. An encrypted
     file opened without is locked: threads can be listed, verified and deleted, all else is DatabaseEncryptedError.
+
+    With `compress_above` what a row says and large values are stored as zstd frames where they have more bytes than
+    that (`pip install 'stepwell[zstd]'` before Python 3.14, else ZstdMissingError). Reading does not ask for it.
     """
 
     store: SqliteStore
@@ -50,6 +54,7 @@ class SqliteSaver(KeepingSaver):
         migrate: bool = True,
         encryption: Encryption | None = None,
         ttl: Any = None,
+        compress_above: int | None = None,
     ) -> None:
         if not isinstance(path, str | os.PathLike):
             raise UnsupportedStorageError(
@@ -57,8 +62,9 @@ class SqliteSaver(KeepingSaver):
                 'pass the file\'s name, as in SqliteSaver("threads.db"); the saver opens its own connections.',
                 reason="not a path",
             )
+        above = checked_size(compress_above)
         rows = SqliteStore(path, synchronous=synchronous, migrate=migrate)
-        super().__init__(with_encryption(rows, encryption), on_unknown_type)
+        super().__init__(with_compression(with_encryption(rows, encryption), above), on_unknown_type)
         self._ttl = None if ttl is None else ttl_of(ttl)
 
     @classmethod
@@ -69,9 +75,16 @@ class SqliteSaver(KeepingSaver):
         synchronous: str = "full",
         migrate: bool = True,
         encryption: Encryption | None = None,
+        compress_above: int | None = None,
     ) -> Self:
         """Open the file for one block: `with SqliteSaver.from_conn_string("threads.db") as saver: ...`."""
-        return cls(conn_string, synchronous=synchronous, migrate=migrate, encryption=encryption)
+        return cls(
+            conn_string,
+            synchronous=synchronous,
+            migrate=migrate,
+            encryption=encryption,
+            compress_above=compress_above,
+        )
 
     def setup(self) -> None:
         """Do nothing: tables are made, and migrated, when the file is opened."""

@@ -96,7 +96,7 @@ def _pending(page: Page, codec: Codec, row: CheckpointRow) -> list[tuple[str, st
         if record.kind in lifecycle.ANSWERS:
             answers.setdefault(record.task_id, []).append(layout.decode_answer(codec, record.body, row_name(record))[2])
         elif record.kind in (lifecycle.SUCCEEDED, lifecycle.FAILED, lifecycle.CANCELLED, *lifecycle.PAUSES):
-            outcomes[record.task_id] = _recorded(codec, record)
+            outcomes[record.task_id] = _recorded(page.reading(codec), record)
     for node, index, *_ in page.opened(row).next:  # what the superstep came to, whatever was recorded on the way
         if (node, index) in merged:
             outcomes[ids.of(node, index)] = list(merged[node, index]) or [("__no_writes__", None)]

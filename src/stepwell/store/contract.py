@@ -23,6 +23,7 @@ from stepwell.store.queries import (
 from stepwell.store.queued import Queued
 from stepwell.store.rows import (
     AnchorRow,
+    BlobRow,
     CheckpointRow,
     EffectRow,
     EventRow,
@@ -128,6 +129,10 @@ class Reader(ItemReader, Protocol):
     def stored(self, thread_id: str) -> Iterator[StoredRow]:
         """Yield every row of a thread as it is stored, its own first, table by table. One that does not verify is a
         `CorruptRecordError`."""
+        ...
+
+    def blobs(self, thread_id: str, names: Sequence[bytes] | None = None) -> list[BlobRow]:
+        """Return a thread's values of these names, by name, or all of them; what is not there is left out."""
         ...
 
     def effect(self, key: str) -> list[EffectRow]:

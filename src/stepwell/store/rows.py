@@ -212,6 +212,16 @@ DAMAGED = "damaged"
 as far as it can be read. It hides no other; whoever reads the thread, or the effect, is told what is wrong with it."""
 
 
+class BlobRow(NamedTuple):
+    """A large value of a thread, stored once however many rows refer to it; never updated."""
+
+    thread_id: str
+    name: bytes
+    """Made of the content: equal values of a thread have one row."""
+    body: bytes
+    digest: bytes
+
+
 class LineageRow(NamedTuple):
     """Where a lineage of the root namespace began, and where it ends."""
 
@@ -271,6 +281,12 @@ def seal_record(row: RecordRow) -> RecordRow:
     """Return the row with its digest filled in."""
     columns = row[:-1]
     return RecordRow(*columns, digest_of("record", columns))
+
+
+def seal_blob(row: BlobRow) -> BlobRow:
+    """Return the row with its digest filled in."""
+    columns = row[:-1]
+    return BlobRow(*columns, digest_of("blob", columns))
 
 
 def content_digest(kind: str, key: str, body: bytes) -> bytes:

@@ -7,13 +7,16 @@ sealed anywhere else, and what a reader returned is sealed anew before it is wri
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 from stepwell.store.rows import (
+    BlobRow,
     CheckpointRow,
     EffectRow,
     RecordRow,
+    seal_blob,
     seal_effect,
     seal_record,
     sealed_checkpoint,
@@ -36,6 +39,14 @@ class Sealer(Protocol):
         """Return the row as it is stored, its digest filled in."""
         ...
 
+    def blob_name(self, thread_id: str, body: bytes) -> bytes:
+        """Return what a value is found by among those of its thread: 16 bytes that depend on the value alone."""
+        ...
+
+    def blob(self, row: BlobRow) -> BlobRow:
+        """Return the row as it is stored, its digest filled in."""
+        ...
+
     def items(self, writes: Sequence[ItemWrite]) -> tuple[ItemWrite, ...]:
         """Return the writes as they are stored; the store seals their rows."""
         ...
@@ -47,6 +58,12 @@ class PlainSealer:
     checkpoint = staticmethod(sealed_checkpoint)
     record = staticmethod(seal_record)
     effect = staticmethod(seal_effect)
+    blob = staticmethod(seal_blob)
+
+    @staticmethod
+    def blob_name(thread_id: str, body: bytes) -> bytes:
+        """Return the digest of the value."""
+        return hashlib.blake2b(body, digest_size=16).digest()
 
     @staticmethod
     def items(writes: Sequence[ItemWrite]) -> tuple[ItemWrite, ...]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from stepwell.store.keys import KeyRow
 from stepwell.store.rows import (
     AnchorRow,
+    BlobRow,
     CheckpointRow,
     EffectChange,
     EventDraft,
@@ -34,6 +35,8 @@ class Rows(NamedTuple):
     records: Sequence[RecordRow]
     events: Sequence[EventDraft] = ()
     effects: Sequence[EffectChange] = ()
+    blobs: Sequence[BlobRow] = ()
+    """Values that the other rows refer to; one that the thread has already is left as it is."""
 
 
 @dataclass(slots=True)

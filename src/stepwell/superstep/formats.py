@@ -10,6 +10,8 @@ from typing import Any
 import ormsgpack
 
 from stepwell.errors import CorruptRecordError, NewerFormatError
+from stepwell.superstep.blobs import reference
+from stepwell.superstep.compression import is_compressed, plain
 
 FORMAT = 1
 
@@ -17,8 +19,10 @@ FORMAT = 1
 def parts_of(body: bytes, record: str) -> list[Any]:
     """Return the parts of a body behind its format. CorruptRecordError where it is no body, NewerFormatError where a
     later release wrote it."""
+    if is_compressed(body):
+        body = plain(body, record)
     try:
-        parts = ormsgpack.unpackb(body, option=ormsgpack.OPT_NON_STR_KEYS)
+        parts = ormsgpack.unpackb(body, ext_hook=reference, option=ormsgpack.OPT_NON_STR_KEYS)
     except (ormsgpack.MsgpackDecodeError, TypeError, ValueError) as error:
         raise CorruptRecordError(record=record, reason=str(error)) from error
     if type(parts) is not list or not parts or parts[0] != FORMAT:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from stepwell.superstep import body as layout
+from stepwell.superstep import blobs, body as layout
 
 
 class References(NamedTuple):
@@ -26,4 +26,10 @@ def references(opened: layout.Opened, seq: int) -> References:
     """Return what the checkpoint at `seq` needs of other rows. Call it within `layout.reading(...)`: a body that does
     not fit its layout raises what that turns into a CorruptRecordError."""
     holders = frozenset(layout.needs(opened, seq)) - {seq}
-    return References(holders, frozenset(int(outcome[3]) for outcome in opened.outcomes if len(outcome) == 4))
+    records = frozenset(int(outcome[3]) for outcome in opened.outcomes if len(outcome) == 4)
+    return References(holders, records, frozenset(blobs.names_of([opened.outcomes, opened.channels, opened.next])))
+
+
+def blobs_of(record_body: bytes) -> frozenset[bytes]:
+    """Return the names of the values that a record needs."""
+    return frozenset(blobs.names_in(record_body))

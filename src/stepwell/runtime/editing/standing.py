@@ -117,7 +117,7 @@ def _stand_outside(run: Run, reader: Reader, loaded: Loaded, thread_id: str) -> 
 
 def _spot(run: Run, reader: Reader, loaded: Loaded, newest: bool) -> Spot:
     row, base = loaded.row, loaded.base
-    run.ledger.stand_on(loaded.holds, recorded_positions(base, loaded.records) if newest else {}, loaded.chains)
+    run.ledger.stand_on(loaded, recorded_positions(base, loaded.records) if newest else {})
     records = records_on(run, reader, loaded) if newest else []
     parent = row.parent_seq, row.parent_digest
     problems = in_the_way(reader, run.plan, loaded, keeps_tasks=False)

@@ -11,13 +11,16 @@ from stepwell.superstep.state import Base, Identity, State
 
 def bare_base(reader: Reader, codec: Codec, row: CheckpointRow, opened: layout.Opened) -> Base:
     """Return the checkpoint in `row`, whose body is `opened`, with everything recorded on it."""
+    holders, records = gathered(reader, row, opened), reader.records(row.thread_id, row.seq)
+    holders.fetch_referred(reader, row.seq, records)
+    values, codec = values_of(holders, codec, row), holders.reading(codec)
     state = State(
-        values=values_of(gathered(reader, row, opened), codec, row),
+        values=values,
         next=layout.decode_next(codec, opened.next),
         activations=opened.activations,
         step=row.step,
     )
     identity = Identity(row.graph_id, row.version, row.thread_id, row.namespace, row.checkpoint_id)
     base = Base(state, identity, row.lineage, row.seq, row.digest)
-    apply_records(codec, base, reader.records(row.thread_id, row.seq))
+    apply_records(codec, base, records)
     return base

@@ -21,6 +21,7 @@ from stepwell.runtime.reading.unreadable import LenientCodec
 from stepwell.store import CheckpointRow, Reader, RecordRow
 from stepwell.superstep import body as layout
 from stepwell.superstep.begin import initial_values
+from stepwell.superstep.blobs import names_in
 from stepwell.superstep.outcome import Write
 
 NodeWrites = tuple[str, int | None, tuple[Write, ...]]
@@ -68,6 +69,9 @@ class Page:
         self.records = reader.records_of(thread_id, sorted(self._bases(reader, rows, whole)))
         for records in self.records.values():
             self._holders.records.update((record.seq, record) for record in records)
+        bodies = [row.body for row in (*rows, *self._successors.values())]
+        bodies += [record.body for record in self._holders.records.values()]
+        self._holders.fetch_blobs(reader, set[bytes]().union(*map(names_in, bodies)))
         self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in {row.fingerprint for row in rows}}
 
     def _bases(self, reader: Reader, rows: Sequence[CheckpointRow], whole: bool) -> set[int]:
@@ -112,7 +116,11 @@ class Page:
     def load(self, codec: Codec, plan: Plan, row: CheckpointRow) -> Loaded:
         """Return a row with its values and what is recorded on it."""
         stored, records = self.stored(codec, plan, row), self.records.get(row.seq, ())
-        return assemble(codec, plan, row, self._holders[row.seq], stored, records)
+        return assemble(self.reading(codec), plan, row, self._holders[row.seq], stored, records)
+
+    def reading(self, codec: Codec) -> Codec:
+        """Return a codec that reads what these checkpoints and records hold, with what they refer to."""
+        return self._holders.reading(codec)
 
     def stored(self, codec: Codec, plan: Plan, row: CheckpointRow) -> Stored:
         """Return a row's parts under today's names, with every channel's value."""
@@ -175,7 +183,7 @@ class Page:
         self._holders.rows.setdefault(row.seq, row)
         opened = self._holders[row.seq]
         name = row_name(row)
-        codec = LenientCodec(codec)  # for looking only: values that are gone on with are read strictly
+        codec = self.reading(LenientCodec(codec))  # for looking only: values that are gone on with are read strictly
         recorded = {record.seq: record for record in self.records.get(row.parent_seq or 0, ())}
         found: list[NodeWrites] = []
         for entry in opened.outcomes:

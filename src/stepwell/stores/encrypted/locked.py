@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from stepwell.errors import DatabaseEncryptedError
 from stepwell.store import (
+    BlobRow,
     CheckpointRow,
     Claim,
     Commit,
@@ -71,6 +72,14 @@ class LockedSealer:
         raise DatabaseEncryptedError(thread_id=row.thread_id)
 
     def effect(self, row: EffectRow) -> EffectRow:
+        """Refuse."""
+        raise DatabaseEncryptedError(thread_id=row.thread_id)
+
+    def blob_name(self, thread_id: str, body: bytes) -> bytes:
+        """Refuse."""
+        raise DatabaseEncryptedError(thread_id=thread_id)
+
+    def blob(self, row: BlobRow) -> BlobRow:
         """Refuse."""
         raise DatabaseEncryptedError(thread_id=row.thread_id)
 

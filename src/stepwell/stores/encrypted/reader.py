@@ -15,6 +15,7 @@ from stepwell.store import (
     DAMAGED,
     WHOLE_DATABASE,
     AnchorRow,
+    BlobRow,
     CheckpointOutline,
     CheckpointRow,
     EffectRow,
@@ -39,6 +40,7 @@ from stepwell.store import (
 )
 from stepwell.stores.encrypted import sealer
 from stepwell.stores.encrypted.cipher import DataKey, NotAuthentic
+from stepwell.stores.encrypted.faults import faults_of
 from stepwell.stores.encrypted.keyring import Keyring
 from stepwell.stores.shared.filters import COLUMNS, filter_text, matches
 
@@ -127,6 +129,11 @@ class DecryptingReader:
         """Return every checkpoint and record of a thread."""
         checkpoints, records = self._inner.everything(thread_id)
         return [self._open_checkpoint(row) for row in checkpoints], [self._record(row) for row in records]
+
+    def blobs(self, thread_id: str, names: Sequence[bytes] | None = None) -> list[BlobRow]:
+        """Return a thread's values."""
+        found = self._inner.blobs(thread_id, names)
+        return [self._opened("blobs", thread_id, row.name.hex(), row.body, sealer.opened_blob, row) for row in found]
 
     def effect(self, key: str) -> list[EffectRow]:
         """Return the rows under a key."""
@@ -248,9 +255,10 @@ class DecryptingReader:
     def unopened(self, thread_id: str) -> list[Fault]:
         """Return why something of a thread does not decrypt, the first fault of each table. What does not even verify,
         or is missing, the store below has told."""
-        return _faults_of(
+        return faults_of(
             thread_id,
             lambda: self.everything(thread_id),
+            lambda: self.blobs(thread_id),
             lambda: [self.events(run.run_id) for run in self.runs(thread_id)],
             lambda: self.effects(EffectsQuery(thread_id)),
             lambda: self.inbox(thread_id),
@@ -258,7 +266,7 @@ class DecryptingReader:
 
     def unopened_items(self) -> list[Fault]:
         """Return why an item does not decrypt, the first of them."""
-        return _faults_of(WHOLE_DATABASE, lambda: list(self.items("", 0)))
+        return faults_of(WHOLE_DATABASE, lambda: list(self.items("", 0)))
 
     def shape(self, fingerprint: str) -> str | None:
         """Return the shape of the graphs that have this fingerprint."""
@@ -341,22 +349,6 @@ class DecryptingReader:
 def _fault(kind: type[CorruptRecordError], table: str, owner: str, at: object, reason: str) -> CorruptRecordError:
     record = f"{table} row of thread {owner!r} at {at!r}" if owner else f"{table} row at {at!r}"
     return kind(record=record, reason=reason, table=table, thread_id=owner, seq=at)
-
-
-def _faults_of(thread_id: str, *reads: Callable[[], object]) -> list[Fault]:
-    found = []
-    for read in reads:
-        try:
-            read()
-        except (TamperedRecordError, PlaintextRecordError) as error:
-            at = error.fields()
-            told = (at["table"], at["thread_id"], at["seq"], at["reason"])
-            found.append(Fault.of(str(error), *told, is_row=True))
-        except EncryptionError as error:  # no key: it is the same for every table
-            return [Fault.of(str(error), "keys", thread_id, "", str(error))]
-        except CorruptRecordError:
-            pass
-    return found
 
 
 # -- filters ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 
 from stepwell.store import (
     WHOLE_DATABASE,
+    BlobRow,
     CheckpointRow,
     EffectRow,
     EventDraft,
@@ -23,6 +24,7 @@ from stepwell.store import (
     RecordRow,
     RunRow,
     is_encrypted,
+    seal_blob,
     seal_effect,
     seal_record,
     sealed_checkpoint,
@@ -57,6 +59,15 @@ class EncryptingSealer:
         blank = row._replace(call_id="", fingerprint="", body=b"", digest=b"")
         sealed = self._of(owner_of(row)).seal("effect", blank, (row.call_id, row.fingerprint, row.body))
         return seal_effect(blank._replace(body=sealed))
+
+    def blob_name(self, thread_id: str, body: bytes) -> bytes:
+        """Return a name that says nothing of the value to who has not the thread's key."""
+        return self._of(thread_id).content("blob", body)
+
+    def blob(self, row: BlobRow) -> BlobRow:
+        """Return the row as it is stored."""
+        sealed = self._of(row.thread_id).seal("blob", row[:2], (row.body,))
+        return seal_blob(row._replace(body=sealed))
 
     def items(self, writes: Sequence[ItemWrite]) -> tuple[ItemWrite, ...]:
         """Return the writes as they are stored."""
@@ -118,6 +129,12 @@ def opened_checkpoint(key: DataKey, row: CheckpointRow) -> CheckpointRow:
 def opened_record(key: DataKey, row: RecordRow) -> RecordRow:
     """Return the row as it was made."""
     (body,) = key.open("record", row[:-2], row.body)
+    return row._replace(body=body)
+
+
+def opened_blob(key: DataKey, row: BlobRow) -> BlobRow:
+    """Return the row as it was made."""
+    (body,) = key.open("blob", row[:2], row.body)
     return row._replace(body=body)
 
 

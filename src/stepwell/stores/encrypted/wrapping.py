@@ -14,6 +14,7 @@ from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.locked import LockedStore
 from stepwell.stores.encrypted.store import EncryptedStore
 from stepwell.stores.encrypted.unopened import UnopenedStore, opened_of
+from stepwell.stores.shared.compressing import with_compression
 
 PAGE = 200
 """Data keys that are wrapped anew in one transaction."""
@@ -28,9 +29,11 @@ def with_encryption(store: Store, encryption: Encryption | None, clock: Clock | 
         raise
 
 
-def with_encryption_later(store: Store, encryption: Encryption | None, clock: Clock | None = None) -> Store:
+def with_encryption_later(
+    store: Store, encryption: Encryption | None, clock: Clock | None = None, compress_above: int | None = None
+) -> Store:
     """Return the store to use of a database that nothing may be asked before it is first used."""
-    return UnopenedStore(store, lambda store: _decided(store, encryption, clock))
+    return UnopenedStore(store, lambda store: with_compression(_decided(store, encryption, clock), compress_above))
 
 
 def _decided(store: Store, encryption: Encryption | None, clock: Clock | None) -> Store:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from stepwell.errors import CorruptRecordError
+from stepwell.errors import CorruptRecordError, ZstdMissingError
 from stepwell.store import (
     NO_DIGEST,
     AnchorRow,
@@ -27,6 +27,7 @@ from stepwell.store import (
 )
 from stepwell.stores.shared.rows import (
     ANCHORS,
+    BLOBS,
     CHECKPOINTS,
     EFFECTS,
     EVENTS,
@@ -44,6 +45,7 @@ from stepwell.stores.shared.rows import (
 )
 from stepwell.stores.shared.source import Source
 from stepwell.superstep import lifecycle
+from stepwell.superstep.blobs import names_in
 from stepwell.superstep.effects.keys import GLOBAL, user_key
 from stepwell.superstep.effects.layout import decode_intent
 
@@ -135,6 +137,8 @@ class _Thread:
         self._lineages: dict[int, int] = {}
         self._recorded: set[int] = set()
         self._anchors: dict[int, AnchorRow] = {}
+        self._referred: dict[bytes, tuple[str, int]] = {}
+        """Name of a value → the first row that refers to it."""
         self._intended: dict[str, int] = {}
         """Key → the first record of its intent, as long as its row has not been seen."""
         self._encrypted = False
@@ -161,6 +165,7 @@ class _Thread:
             self._record(record, ordinals)
         for anchor in self._anchors.values():
             self._anchor(anchor, ordinals)
+        self._values()
         for effect in self._rows(EFFECTS, "raw_effects"):
             self._effect(effect)
         self._intents()
@@ -172,6 +177,11 @@ class _Thread:
         if self._encrypted and not self._source.fetch("key", KEYS, {"thread_id": self._raw[0].decode()}):
             self._fault("keys", "", "the data key is missing that its rows are encrypted with")
         return self._faults
+
+    def _values(self) -> None:
+        there = {row.name for row in self._rows(BLOBS, "raw_blobs")}
+        for name in self._referred.keys() - there:
+            self._fault(*self._referred[name], f"the value {name.hex()} that it refers to is missing")
 
     def _rows(self, table: Table[Row], name: str) -> Iterator[Row]:
         for raw in self._source.stream(name, {"thread_id": self._raw[0]}):
@@ -196,10 +206,20 @@ class _Thread:
         self._linked("checkpoints", row.seq, f"its parent {row.parent_seq}", parent, row.parent_digest)
         self._place("checkpoints", row)
         self._encrypted = self._encrypted or is_encrypted(row.body)
+        self._refer("checkpoints", row)
         if row.namespace == "":
             self._lineages[row.seq] = row.lineage
         if thread is not None and not 0 <= row.lineage < thread.lineages:
             self._fault("checkpoints", row.seq, f"lineage {row.lineage} is not one of the thread's {thread.lineages}")
+
+    def _refer(self, table: str, row: CheckpointRow | RecordRow) -> None:
+        if not is_encrypted(row.body):
+            try:
+                names = names_in(row.body)
+            except (CorruptRecordError, ZstdMissingError, TypeError, ValueError):
+                return  # what its digest says of it is said; without zstd it cannot be looked into
+            for name in names:
+                self._referred.setdefault(name, (table, row.seq))
 
     def _lineage(self, row: LineageRow) -> bool:
         if self._lineages.get(row.head_seq) != row.lineage:
@@ -220,6 +240,7 @@ class _Thread:
             ordinals[row.base_seq] = row.ordinal + 1
         self._recorded.add(row.seq)
         self._encrypted = self._encrypted or is_encrypted(row.body)
+        self._refer("records", row)
         if row.kind == lifecycle.INTENT and not is_encrypted(row.body):
             self._intent(row)
 

@@ -15,6 +15,7 @@ from stepwell.store import (
     DAMAGED,
     DELETED,
     AnchorRow,
+    BlobRow,
     CheckpointOutline,
     CheckpointRow,
     EffectRow,
@@ -41,6 +42,7 @@ from stepwell.stores.shared.outlines import pages, spans, without_gaps
 from stepwell.stores.shared.restoring import stored_rows
 from stepwell.stores.shared.rows import (
     ANCHORS,
+    BLOBS,
     BY_NAME,
     CHECKPOINTS,
     DAMAGED_EFFECT,
@@ -152,12 +154,7 @@ class RowReader:
 
     def checkpoints(self, thread_id: str, seqs: Sequence[int]) -> list[CheckpointRow]:
         """Return the checkpoints at these seqs, in seq order."""
-        wanted = sorted(set(seqs))
-        found = self._rows("checkpoints", CHECKPOINTS, thread_id=thread_id, seqs=self._listed(wanted))
-        if [row.seq for row in found] != wanted:
-            missing = sorted(set(wanted) - {row.seq for row in found})
-            raise corrupt("checkpoints", thread_id, missing[0], "it is missing")
-        return found
+        return self._at("checkpoints", CHECKPOINTS, thread_id, seqs)
 
     def child(self, thread_id: str, parent_seq: int, lineage: int) -> CheckpointRow | None:
         """Return the checkpoint of this lineage that continues `parent_seq`."""
@@ -177,12 +174,7 @@ class RowReader:
 
     def records_at(self, thread_id: str, seqs: Sequence[int]) -> list[RecordRow]:
         """Return the records at these seqs, in seq order."""
-        wanted = sorted(set(seqs))
-        found = self._rows("records_at", RECORDS, thread_id=thread_id, seqs=self._listed(wanted))
-        if [row.seq for row in found] != wanted:
-            missing = sorted(set(wanted) - {row.seq for row in found})
-            raise corrupt("records", thread_id, missing[0], "it is missing")
-        return found
+        return self._at("records_at", RECORDS, thread_id, seqs)
 
     def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]:
         """Return the thread's records of one kind, in seq order."""
@@ -232,6 +224,12 @@ class RowReader:
     def stored(self, thread_id: str) -> Iterator[StoredRow]:
         """Yield every row of a thread as it is stored, table by table."""
         return stored_rows(self._source, thread_id)
+
+    def blobs(self, thread_id: str, names: Sequence[bytes] | None = None) -> list[BlobRow]:
+        """Return a thread's values of these names, by name, or all of them."""
+        if names is None:
+            return self._rows("all_blobs", BLOBS, thread_id=thread_id)
+        return self._rows("blobs", BLOBS, thread_id=thread_id, names=self._listed([name.hex() for name in names]))
 
     def effect(self, key: str) -> list[EffectRow]:
         """Return the rows under a key, by thread id."""
@@ -381,6 +379,13 @@ class RowReader:
 
     def _without_gaps(self, rows: list[RecordRow]) -> list[RecordRow]:
         return without_gaps(rows, lambda **where: self._rows("anchor", ANCHORS, **where))
+
+    def _at(self, name: str, table: Table[Any], thread_id: str, seqs: Sequence[int]) -> list[Any]:
+        wanted = set(seqs)
+        found = self._rows(name, table, thread_id=thread_id, seqs=self._listed(sorted(wanted)))
+        if len(found) != len(wanted):
+            raise corrupt(table.name, thread_id, min(wanted - {row.seq for row in found}), "it is missing")
+        return found
 
     def _rows(self, name: str, table: Table[Row], **where: Any) -> list[Row]:
         return table.all_verified(self._fetch(name, table, where))

@@ -17,6 +17,7 @@ from stepwell.stores.shared.statements import Statements
 INSERTS = {
     "shapes": "insert_shape",
     "runs": "put_run",
+    "blobs": "insert_blob",
     "checkpoints": "insert_checkpoint",
     "lineages": "put_lineage",
     "anchors": "put_anchor",

@@ -16,6 +16,7 @@ from stepwell.store import (
     DAMAGED,
     NO_DIGEST,
     AnchorRow,
+    BlobRow,
     CheckpointRow,
     EffectRow,
     EventRow,
@@ -165,6 +166,7 @@ _COLUMNS = {
     "events": EventRow._fields,
     "inbox": MessageRow._fields,
     "effects": EffectRow._fields,
+    "blobs": BlobRow._fields,
 }
 """The columns that raw queries return, in their order."""
 
@@ -216,11 +218,13 @@ EVENTS = Table("events", "event", 1, 2, EventRow._make, *_kinds(EventRow))
 INBOX = Table("inbox", "message", 0, 1, MessageRow._make, *_kinds(MessageRow))
 EFFECTS = Table("effects", "effect", 1, 0, EffectRow._make, *_kinds(EffectRow))
 ITEMS = _ItemTable("items", "item", 1, 0, ItemRow._make, *_kinds(ItemRow))
+BLOBS = Table("blobs", "blob", 0, 1, BlobRow._make, *_kinds(BlobRow))
 KEYS = Table("keys", "key", 0, None, KeyRow._make, *_kinds(KeyRow))
 SHAPES = Table("shapes", "shape", 0, None, ShapeRow._make, *_kinds(ShapeRow))
 """Its rows have no digest column: `is_shape_of` verifies them."""
 
 BY_NAME: dict[str, Table[Any]] = {
-    table.name: table for table in (THREADS, RUNS, CHECKPOINTS, LINEAGES, ANCHORS, RECORDS, EVENTS, INBOX, EFFECTS)
+    table.name: table
+    for table in (THREADS, RUNS, CHECKPOINTS, LINEAGES, ANCHORS, RECORDS, EVENTS, INBOX, EFFECTS, BLOBS)
 }
 """The tables whose rows are a thread's."""

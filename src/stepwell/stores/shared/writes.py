@@ -45,6 +45,7 @@ _CONTENT = (
     "delete_key",  # first: see there
     "delete_checkpoints",
     "delete_records",
+    "delete_blobs",
     "delete_lineages",
     "delete_anchors",
     "delete_effects",
@@ -271,6 +272,12 @@ class Writes:
         on, execute, counts = self._on, self._execute, self._counts
         if rows[2] > 1:
             counts.statements += note_branches(on, thread_id, rows.checkpoints)
+        for blob in rows.blobs:
+            if blob.thread_id != thread_id:
+                raise _stray(thread_id, blob.thread_id)
+            counts.statements += 1
+            counts.bytes += len(blob.body)
+            execute(on.query("insert_blob"), blob)
         for checkpoint in rows.checkpoints:
             if checkpoint.thread_id != thread_id:
                 raise _stray(thread_id, checkpoint.thread_id)
@@ -326,7 +333,7 @@ class Writes:
 
 def check_stray(thread_id: str, rows: Rows, run: RunRow | None) -> None:
     """Raise where a write to a thread holds a row of another one."""
-    for row in (*rows.checkpoints, *rows.records, *(() if run is None else (run,))):
+    for row in (*rows.checkpoints, *rows.records, *rows.blobs, *(() if run is None else (run,))):
         if row.thread_id != thread_id:
             raise _stray(thread_id, row.thread_id)
 

@@ -23,6 +23,10 @@ from stepwell.errors import CorruptRecordError
 FULL, DELTA, POINTER, DISTANCE, SNAPSHOT = range(5)
 
 
+Stored = Any
+"""A value as it stands in a body: its bytes, or the `BlobRef` that stands for them."""
+
+
 class Delta(NamedTuple):
     """The payload of a DELTA."""
 
@@ -31,7 +35,7 @@ class Delta(NamedTuple):
     weight: int
     snapshot: int
     links: list[int]
-    writes: list[bytes]
+    writes: list[Stored]
 
 
 class Opened(NamedTuple):
@@ -64,15 +68,15 @@ def holds_of(opened: Opened, seq: int) -> dict[str, int]:
     return {key: seq - payload if kind == DISTANCE else seq for key, (kind, payload) in opened.channels.items()}
 
 
-def value_bytes(opened: Opened, key: str, record: str) -> bytes:
+def value_bytes(opened: Opened, key: str, record: str) -> Stored:
     """Return the bytes of a channel whose value this body holds whole."""
     kind, payload = opened.channels[key]
     if kind == FULL:
-        return bytes(payload)
+        return payload
     if kind == SNAPSHOT:
-        return bytes(payload[2])
+        return payload[2]
     if kind == POINTER and payload[1] is not None:
-        return bytes(opened.outcomes[payload[0]][3][payload[1]][1])
+        return opened.outcomes[payload[0]][3][payload[1]][1]
     raise CorruptRecordError(record=record, reason=f"channel {key!r} has entry kind {kind}, which holds no value")
 
 
@@ -87,7 +91,7 @@ def delta_of(opened: Opened, key: str, record: str) -> Delta | None:
     return delta
 
 
-def writes_of(opened: Opened, key: str) -> Iterator[bytes | int]:
+def writes_of(opened: Opened, key: str) -> Iterator[Stored | int]:
     """Yield what this superstep wrote to a channel, in the order in which it was folded: bytes, or the seq of the
     record that holds an outcome with writes of its own."""
     for outcome in opened.outcomes:
@@ -96,7 +100,7 @@ def writes_of(opened: Opened, key: str) -> Iterator[bytes | int]:
             continue
         for channel, data in outcome[3]:
             if channel == key and data:
-                yield bytes(data)
+                yield data
 
 
 def records_of(opened: Opened, key: str) -> set[int]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from stepwell.codec import Codec, is_scalar
 from stepwell.errors import UnserializableValueError
 from stepwell.plan.tables import Plan
+from stepwell.superstep.blobs import pack as pack_references
 from stepwell.superstep.body.channels import DISTANCE, FULL, POINTER, Opened
 from stepwell.superstep.body.deltas import Chain, Ground, grow
 from stepwell.superstep.body.frame import FORMAT, expect, pack, unpack
@@ -138,4 +139,4 @@ def open_checkpoint(body: bytes, record: str) -> Opened:
 
 def inline_outcomes(opened: Opened) -> list[tuple[str, int | None, bytes]]:
     """Return (node, index, body of a `succeeded` record) for each outcome this body holds itself."""
-    return [(o[0], o[1], pack([FORMAT, o[3], o[4]])) for o in opened.outcomes if len(o) == 5]
+    return [(o[0], o[1], pack_references([FORMAT, o[3], o[4]])) for o in opened.outcomes if len(o) == 5]

@@ -12,6 +12,7 @@ from stepwell.errors import CorruptRecordError, StepwellError
 from stepwell.superstep.formats import FORMAT as FORMAT, parts_of
 
 pack = ormsgpack.packb
+"""For what holds no reference yet (`superstep/blobs.py`)."""
 
 
 @contextmanager

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import ormsgpack
-
 from stepwell.codec import Codec
 from stepwell.errors import UnserializableValueError
 from stepwell.plan.tables import Plan
+from stepwell.superstep.blobs import pack as pack_references
 from stepwell.superstep.body.frame import FORMAT, expect, pack, reading, unpack
 from stepwell.superstep.body.values import blame, decode_routes, decode_writes, encode_routes, encode_writes
+from stepwell.superstep.formats import parts_of
 from stepwell.superstep.items import decode_items
 from stepwell.superstep.lifecycle import SUCCEEDED
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Question, Returned, Succeeded
@@ -40,12 +40,12 @@ def succeeded_writes(body: bytes, record: str) -> list[Any]:
 
 def without_items(kind: str, body: bytes) -> bytes:
     """Return the body of an outcome's record without what it wrote to the item store."""
-    parts = ormsgpack.unpackb(body, option=ormsgpack.OPT_NON_STR_KEYS)
+    parts = [FORMAT, *parts_of(body, f"{kind} record")]
     if kind == SUCCEEDED:
         parts = parts[:3]
     elif parts[2] is not None:
         parts[2] = parts[2][:2]
-    return pack(parts)
+    return pack_references(parts)
 
 
 def encode_failed(codec: Codec, plan: Plan, task: Task, outcome: Failed | Cancelled) -> bytes:

@@ -10,6 +10,7 @@ from stepwell.errors import UnserializableValueError
 from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING, Send
 from stepwell.plan.tables import Plan
+from stepwell.superstep import blobs
 from stepwell.superstep.outcome import Route, Write
 from stepwell.superstep.state import Planned
 
@@ -56,7 +57,9 @@ def decode_routes(codec: Codec, routes: Sequence[Any]) -> tuple[Route, ...]:
 def encode_planned(codec: Codec, planned: Planned) -> tuple[Any, ...]:
     """Return an entry of `next`."""
     node, at, arg, timeout = planned
-    data = None if arg is MISSING else codec.dumps(arg, _arg_path(planned))
+    data: Any = None if arg is MISSING else codec.dumps(arg, _arg_path(planned))
+    if data is not None and len(data) > blobs.ABOVE and type(arg) is dict and all(type(key) is str for key in arg):
+        data = {key: codec.dumps(value, key) for key, value in arg.items()}  # as the channels it becomes are stored
     return (node, at, data, None if timeout is None else _limits(timeout))
 
 
@@ -67,9 +70,15 @@ def _arg_path(planned: Planned) -> str:
 def decode_next(codec: Codec, planned: Sequence[Any]) -> tuple[Planned, ...]:
     """Return what is planned."""
     return tuple(
-        Planned(node, index, MISSING if arg is None else codec.loads(arg, f"Send to {node}"), _timeout(limits))
+        Planned(node, index, MISSING if arg is None else _decode_arg(codec, node, arg), _timeout(limits))
         for node, index, arg, limits in planned
     )
+
+
+def _decode_arg(codec: Codec, node: str, arg: Any) -> Any:
+    if type(arg) is dict:  # a large one, stored key by key
+        return {key: codec.loads(data, f"Send to {node}[{key!r}]") for key, data in arg.items()}
+    return codec.loads(arg, f"Send to {node}")
 
 
 def _limits(timeout: TimeoutPolicy) -> tuple[Any, ...]:

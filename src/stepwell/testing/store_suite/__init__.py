@@ -14,6 +14,7 @@ Each call of the factory returns a store on the same database. A backend that se
 """
 
 from stepwell.testing.store_suite.admission import TestAdmission, TestEndedRun
+from stepwell.testing.store_suite.blobs import TestBlobs
 from stepwell.testing.store_suite.copying import TestCopies
 from stepwell.testing.store_suite.deletion import TestDeletion
 from stepwell.testing.store_suite.effects import TestEffects, TestForgottenEffects, TestSharedKeys, TestWholeClaims
@@ -36,6 +37,7 @@ from stepwell.testing.store_suite.threads import TestThreads
 __all__ = [
     "TestAdmission",
     "TestAtomicity",
+    "TestBlobs",
     "TestCopies",
     "TestDeletion",
     "TestEffects",

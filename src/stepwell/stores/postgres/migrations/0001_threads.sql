@@ -11,6 +11,8 @@
 --              another lineage got the thread's newest. A thread that never branched has none.
 -- records      one row an outcome, failure, question, answer or attempt on a base checkpoint; never updated. Chained to
 --              its base by digest and numbered within it from 0, so that a lost one leaves a gap.
+-- blobs        one row a large value of a thread, named by its content, so that it is there once however many rows refer to
+--              it; never updated.
 -- effects      one row an effect, that is a key, in each thread that has it: how it stands now, and which record says so.
 --              Replaced in the transaction that writes that record. Rows of the scope "global" outlive their thread, and
 --              there is one for a key.
@@ -136,6 +138,14 @@ create unique index records_of_base on stepwell.records (thread_id, base_seq, or
 
 create index records_of_journal on stepwell.records (thread_id, seq)
 where kind in ('step', 'intent', 'receipt', 'effect_failed', 'doubt', 'resolved', 'decision', 'arrived');
+
+create table stepwell.blobs (
+  thread_id text collate "C" not null,
+  name      bytea            not null,
+  body      bytea            not null,
+  digest    bytea            not null,
+  primary key (thread_id, name)
+);
 
 create table stepwell.effects (
   key         text collate "C" not null,

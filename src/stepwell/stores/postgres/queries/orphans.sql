@@ -14,6 +14,9 @@ union all
 select distinct 'lineages', thread_id from stepwell.lineages as r
 where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
 union all
+select distinct 'blobs', thread_id from stepwell.blobs as r
+where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
+union all
 select distinct 'effects', thread_id from stepwell.effects as r
 where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
 union all

@@ -1,4 +1,4 @@
--- Eleven tables hold everything.
+-- Twelve tables hold everything.
 --
 -- threads      one row a thread: who may write it (epoch, run_id, holder, lease_until) and where its history ends
 --              (head_seq, head_digest). Every writing transaction updates this row first and stops if that changed no
@@ -10,6 +10,8 @@
 --              another lineage got the thread's newest. A thread that never branched has none.
 -- records      one row an outcome, failure, question, answer or attempt on a base checkpoint; never updated. Chained to
 --              its base by digest and numbered within it from 0, so that a lost one leaves a gap.
+-- blobs        one row a large value of a thread, named by its content, so that it is there once however many rows refer to
+--              it; never updated.
 -- effects      one row an effect, that is a key, in each thread that has it: how it stands now, and which record says so.
 --              Replaced in the transaction that writes that record. Rows of the scope "global" outlive their thread, and
 --              there is one for a key.
@@ -133,6 +135,14 @@ create unique index records_of_base on records (thread_id, base_seq, ordinal);
 
 create index records_of_journal on records (thread_id, seq)
 where kind in ('step', 'intent', 'receipt', 'effect_failed', 'doubt', 'resolved', 'decision', 'arrived');
+
+create table blobs (
+  thread_id text not null,
+  name      blob not null,
+  body      blob not null,
+  digest    blob not null,
+  primary key (thread_id, name)
+) strict;
 
 create table effects (
   key         text    not null,

@@ -14,6 +14,9 @@ union all
 select distinct cast('lineages' as blob), cast(thread_id as blob) from lineages
 where thread_id not in (select thread_id from threads)
 union all
+select distinct cast('blobs' as blob), cast(thread_id as blob) from blobs
+where thread_id not in (select thread_id from threads)
+union all
 select distinct cast('effects' as blob), cast(thread_id as blob) from effects
 where thread_id not in (select thread_id from threads)
 union all

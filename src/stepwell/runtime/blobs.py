@@ -1,0 +1,95 @@
+"""Large values on their way into a thread and out of it.
+
+A value goes into the transaction of the first row that refers to it. What the thread is known to have is not sent
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from stepwell.codec import Codec
+from stepwell.errors import CorruptRecordError
+from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
+from stepwell.store import BlobRow, Reader
+from stepwell.store.sealing import Sealer
+from stepwell.superstep import blobs as layout
+from stepwell.superstep.compression import plain
+
+KNOWN = 4096
+"""So many names a run remembers: forgetting one costs that its value is sent once more."""
+
+
+class Shelf:
+    """The large values of one thread that a run writes."""
+
+    __slots__ = ("_known", "_sealer", "_staged")
+
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+        self._known: dict[bytes, None] = {}
+        self._staged: list[BlobRow] = []
+
+    def know(self, names: Iterable[bytes]) -> None:
+        """Take note of values that the thread has."""
+        self._known.update(dict.fromkeys(names))
+        while len(self._known) > KNOWN:
+            del self._known[next(iter(self._known))]
+
+    def apart(self, thread_id: str, body: bytes) -> bytes:
+        """Return a body of the thread with its large values staged as rows of their own, if it has some."""
+        return layout.apart(body, partial(self._put, thread_id)) if len(body) > layout.ABOVE else body
+
+    def _put(self, thread_id: str, data: bytes) -> bytes:
+        name = self._sealer.blob_name(thread_id, data)
+        if name not in self._known:
+            self._staged.append(self._sealer.blob(BlobRow(thread_id, name, data, b"")))
+        self.know((name,))
+        return name
+
+    def take(self) -> list[BlobRow]:
+        """Return what is staged for the next transaction."""
+        taken, self._staged = self._staged, []
+        return taken
+
+    def forget(self) -> None:
+        """After a write failed: what is staged is given up, and what the thread has is not known any more."""
+        self._staged.clear()
+        self._known.clear()
+
+
+class BlobCodec(Codec):
+    """Reads as another codec does, and what stands apart from these values."""
+
+    def __init__(self, inner: Codec, values: Mapping[bytes, bytes | None], thread_id: str) -> None:
+        self.__dict__.update(inner.__dict__)
+        self._inner, self._values, self._of = inner, values, thread_id
+
+    def loads(self, data: Any, path: str = "") -> Any:
+        """Return the value that the bytes are, or that is stored under the name that stands for them."""
+        if type(data) is layout.BlobRef:
+            found = self._values.get(data.name)
+            if found is None:
+                told = f"value {data.name.hex()} of thread {self._of}"
+                error = CorruptRecordError(record=told, reason=f"{path or 'a row'} refers to it, and it is missing")
+                if isinstance(self._inner, LenientCodec):
+                    return Unreadable(path, b"", error)
+                raise error
+            data = found
+        return self._inner.loads(data, path)
+
+
+def fetched(reader: Reader, thread_id: str, names: set[bytes]) -> dict[bytes, bytes | None]:
+    """Return values by name; None stands where one is missing."""
+    found: dict[bytes, bytes | None] = dict.fromkeys(names)
+    for row in reader.blobs(thread_id, sorted(names)) if names else ():
+        found[row.name] = plain(row.body, f"value {row.name.hex()} of thread {thread_id}")
+    return found
+
+
+def reading(reader: Reader, codec: Codec, thread_id: str, bodies: Iterable[bytes]) -> Codec:
+    """Return a codec that reads these bodies, with what they refer to."""
+    names = set[bytes]().union(*map(layout.names_in, bodies))
+    return BlobCodec(codec, fetched(reader, thread_id, names), thread_id) if names else codec
