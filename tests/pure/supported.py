@@ -19,7 +19,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time as clock
 import types
 import uuid
 from asyncio import CancelledError, InvalidStateError
@@ -33,6 +32,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6
 from json import JSONDecodeError
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from signal import Signals
+from time import gmtime, struct_time
 from types import MappingProxyType, SimpleNamespace
 from typing import Any
 from urllib.parse import urldefrag, urlparse, urlsplit
@@ -181,7 +181,7 @@ PLAIN = [
         lambda: [UTC, timezone(timedelta(microseconds=-1), ";\0,|"), timezone(timedelta(1) / 2, "")],
     ),
     Row("`zoneinfo.ZoneInfo`", 'ZoneInfo("Europe/Paris")', "the key; zones read from a file have none and are refused"),
-    Row("`time.struct_time`", "clock.gmtime(0)", "its zone and offset", lambda: [clock.struct_time(range(9))]),
+    Row("`time.struct_time`", "gmtime(0)", "its zone and offset", lambda: [struct_time(range(9))]),
     Row(
         "`decimal.Decimal`",
         'Decimal("-1.500E+7")',
