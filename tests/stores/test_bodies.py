@@ -1,11 +1,8 @@
 """What the bodies of the store have in common: names, columns, and what a filter selects, whatever it is made of."""
 
 import json
-import re
 from collections.abc import Iterator
-from importlib.resources import files
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -15,40 +12,11 @@ from hypothesis import given, settings, strategies as st
 from stepwell.store import HistoryQuery, Store, ThreadsQuery
 from stepwell.stores.postgres.connections import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
-from stepwell.stores.postgres.sql import query
 from stepwell.stores.postgres.texts import loaded, stored
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.testing.store_suite.drive import started
 from tests.stores.binaries import VERSIONS
 from tests.stores.databases import empty_database
-
-FOLDERS = {name: Path(str(files(f"stepwell.stores.{name}"))) for name in ("sqlite", "postgres", "shared")}
-QUERIES = {name: {path.stem for path in (FOLDERS[name] / "queries").glob("*.sql")} for name in ("sqlite", "postgres")}
-ONLY_SQLITE = {"overwrite_log"}
-ONLY_POSTGRES = {
-    *("commit", "database", "lock_names", "lock_thread"),
-    *("create_schema", "find_schema", "lock_schema", "put_schema_version", "schema_version"),
-    *("scan_history", "scan_line", "scan_threads", "threads_named"),
-}
-"""What one body asks beyond the names that both have: locks, the schema's version, filters in two steps."""
-
-
-def test_both_bodies_have_the_same_queries() -> None:
-    of_threads = {name for name in QUERIES["sqlite"] if not name.startswith("cache_")}
-    assert of_threads - QUERIES["postgres"] == ONLY_SQLITE
-    assert QUERIES["postgres"] - of_threads == ONLY_POSTGRES
-
-
-@pytest.mark.parametrize("name", sorted(QUERIES["postgres"]))
-def test_a_query_of_postgres_is_one_statement_used_and_says_what_it_locks(name: str) -> None:
-    header = re.match(r"(?:-- .*\n)+", (FOLDERS["postgres"] / "queries" / f"{name}.sql").read_text())
-    assert header is not None
-    assert re.search(r"\block", header[0], re.IGNORECASE)
-    assert ";" not in query(name)
-    assert not re.search(r"\bstepwell\.", query(name, "other"))
-    sources = "\n".join(path.read_text() for folder in ("postgres", "shared") for path in FOLDERS[folder].glob("*.py"))
-    made = {"raw_": 'f"raw_{', "scan_": 'f"scan_{', "count_": "count_"}
-    assert f'"{name}"' in sources or any(name.startswith(start) and how in sources for start, how in made.items())
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +100,7 @@ def lists(
 
 @settings(max_examples=40)
 @given(data=st.data())
-def test_R4_R5_a_filter_selects_the_same_in_every_body_and_can_only_narrow(
+def test_a_filter_selects_the_same_in_every_body_and_can_only_narrow(
     stores: tuple[Store, Store], data: st.DataObject
 ) -> None:
     """INV-14: no key and no value widens a result, and none means another thing elsewhere."""

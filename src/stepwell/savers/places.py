@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 SERVERS = ("postgresql://", "postgres://")
 _SHOWN = ("host", "port", "dbname", "user", "sslmode", "target_session_attrs")
@@ -25,9 +25,9 @@ def shown_place(place: str) -> str:
         given = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] in _SHOWN])
     except ValueError:
         return SERVERS[0]
-    if "@" in parts.path or "@" in user or "@" in parts.query:  # a password that was not quoted ends up anywhere
-        return SERVERS[0]
-    return urlunsplit((parts.scheme, f"{user.partition(':')[0]}{at}{host}", parts.path, given, ""))
+    if "#" in place or any("@" in part for part in (user, parts.path, parts.query)):
+        return SERVERS[0]  # a password that was not quoted, and ends up anywhere
+    return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}" + (f"?{given}" if given else "")
 
 
 def is_absent(place: str) -> bool:

@@ -1,0 +1,67 @@
+"""The command line on PostgreSQL: every command that takes a file takes an address, and tells no password."""
+
+from typing import Any
+
+import pytest
+
+from stepwell.savers.places import shown_place
+from tests.cli.calls import Call
+from tests.stores.binaries import VERSIONS
+from tests.stores.databases import empty_database
+from tests.stores.servers import shared
+
+
+@pytest.fixture
+def address(worker_id: str) -> str:
+    """The address of an empty database, with a password in it that the server does not ask for."""
+    empty_database(VERSIONS[-1], worker_id)
+    folder = shared(VERSIONS[-1]).folder
+    return f"postgresql://postgres:hunter2@/worker_{worker_id}?host={folder}&port=5432&sslpassword=hunter2"
+
+
+def test_a_thread_on_a_server_is_run_looked_at_and_deleted(call: Call, address: str) -> None:
+    told = []
+
+    def on_server(*words: str, status: int = 0) -> Any:
+        result = call(*words, "--db", address, status=status)
+        told.append(result.output)
+        return result
+
+    on_server("run", "flows.py:counts", "--thread", "t", "--input", '{"n": 1}')
+    on_server("run", "flows.py:graph", "--thread", "asks", "--input", '{"n": 1}')
+    assert "t" in on_server("threads").stdout
+    for words in (("show", "t"), ("history", "t"), ("tree", "t"), ("runs", "t"), ("journal", "t"), ("effects",)):
+        on_server(*words)
+    on_server("copy", "t", "other")
+    on_server("verify")
+    on_server("verify", "--json")
+    on_server("migrate", "--check")
+    on_server("migrate", "--json")
+    on_server("delete", "other", "--yes")
+    on_server("show", "nobody", status=3)
+    assert "every row verifies" in "".join(told)
+    assert "hunter2" not in "".join(told)
+
+
+def test_a_server_that_does_not_answer_is_exit_6_without_a_password(call: Call) -> None:
+    result = call("threads", "--db", "postgresql://ann:hunter2@127.0.0.1:1/x?connect_timeout=2", status=6)
+    assert "hunter2" not in result.output
+    assert "port=1" in result.output
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("threads.db", "threads.db"),
+        ("postgresql://ann:pw@db.example:5432/app", "postgresql://ann@db.example:5432/app"),
+        ("postgres://:pw@db.example/app?sslmode=require&password=pw", "postgres://@db.example/app?sslmode=require"),
+        ("postgresql://ann:p/w@db.example/app", "postgresql://"),
+        ("postgresql://ann:p@w@db.example/app", "postgresql://"),
+        ("postgresql://ann:p?w@db.example/app", "postgresql://"),
+        ("postgresql://ann:p#w@db.example/app", "postgresql://"),
+        ("postgresql:///app?passfile=/secret&user=ann", "postgresql:///app?user=ann"),
+        ("postgresql://[pw", "postgresql://"),
+    ],
+)
+def test_of_an_address_nothing_is_shown_that_may_be_a_secret(address: str, shown: str) -> None:
+    assert shown_place(address) == shown
