@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell import Encryption, InMemorySaver, SqliteSaver, SqliteStore, TamperedRecordError
+from stepwell import Encryption, InMemorySaver, SqliteSaver, SqliteStore, TamperedRecordError, WrongKeyError
 from tests.encryption.conftest import behind, mend, opened, talk
 from tests.encryption.test_secrecy import bytes_of
 from tests.runtime.graphs import chain, note, thread
@@ -73,3 +73,24 @@ def test_an_item_put_in_another_ones_place_is_found(path: Path, key: bytes) -> N
         assert [fault.table for fault in saver.store.verify()] == ["items"]
         with pytest.raises(TamperedRecordError, match="items row at 'two'"):
             items.get(("n",), "two")
+
+
+def test_an_exported_thread_stays_encrypted_and_opens_where_its_key_is(tmp_path: Path, key: bytes) -> None:
+    """Rows move as they are stored, with their data key, wrapped."""
+    file = tmp_path / "thread"
+    with opened(tmp_path / "threads.db", key) as saver:
+        graph = chain(("a", note("word-of-node"))).compile(checkpointer=saver, name="g")
+        graph.invoke({"log": ["word-of-input"]}, thread(metadata={"about": "word-of-metadata"}))
+        saver.export_thread("t", file)
+    assert b"word-of" not in file.read_bytes()
+    with opened(tmp_path / "other.db", key) as other:
+        other.import_thread(file)
+        moved = chain(("a", note("word-of-node"))).compile(checkpointer=other, name="g")
+        assert moved.get_state(thread()).values == {"log": ["word-of-input", "word-of-node"]}
+        moved.invoke({"log": []}, thread())
+        assert list(other.store.verify()) == []
+    with opened(tmp_path / "third.db", Encryption.new_key()) as third:
+        third.import_thread(file)
+        with pytest.raises(WrongKeyError):
+            chain(("a", note("a"))).compile(checkpointer=third, name="g").get_state(thread())
+        assert [each.thread_id for each in third.threads()] == ["t"]

@@ -17,7 +17,7 @@ from stepwell.savers.copying import copy_thread
 from stepwell.savers.retaining import RetainingSaver
 from stepwell.savers.runs import RunPage, RunRecord, ThreadId, read_events, read_run, read_runs
 from stepwell.stores.encrypted.locked import LockedStore
-from stepwell.stores.encrypted.unopened import opened_of
+from stepwell.stores.encrypted.unopened import layer_of
 from stepwell.stores.encrypted.wrapping import Rekeyed, rekey
 from stepwell.superstep.origin import Origin
 
@@ -51,7 +51,7 @@ class KeepingSaver(RetainingSaver):
     @property
     def is_locked(self) -> bool:
         """Whether the database is encrypted and no key was given."""
-        return isinstance(opened_of(self.store), LockedStore)
+        return layer_of(self.store, LockedStore) is not None
 
     def rekey(self) -> Rekeyed:
         """Wrap every data key anew that another key has wrapped than the current one. No row of any thread changes.

@@ -7,7 +7,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 from stepwell.store import (
     Claim,
@@ -24,6 +24,8 @@ from stepwell.store import (
     ThreadRow,
 )
 from stepwell.store.queued import Queued
+
+Layer = TypeVar("Layer")
 
 
 class UnopenedStore:
@@ -94,9 +96,19 @@ class UnopenedStore:
         self.inner.close()
 
     def __getattr__(self, name: str) -> Any:
+        if name == "inner":  # of a copy that is not filled in yet
+            raise AttributeError(name)
         return getattr(self.inner, name)
 
 
 def opened_of(store: Store) -> Store:
     """Return the store that is used in place of this one."""
     return store.opened if isinstance(store, UnopenedStore) else store
+
+
+def layer_of(store: Store, kind: type[Layer]) -> Layer | None:
+    """Return the store of this kind among those that stand over the database; None where there is none."""
+    found: Any = opened_of(store)
+    while found is not None and not isinstance(found, kind):
+        found = opened_of(getattr(found, "inner", None))  # type: ignore[arg-type]
+    return found

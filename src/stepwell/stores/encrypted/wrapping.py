@@ -13,7 +13,7 @@ from stepwell.store import WHOLE_DATABASE, KeyRow, KeyWrites, Store
 from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.locked import LockedStore
 from stepwell.stores.encrypted.store import EncryptedStore
-from stepwell.stores.encrypted.unopened import UnopenedStore, opened_of
+from stepwell.stores.encrypted.unopened import UnopenedStore, layer_of
 from stepwell.stores.shared.compressing import with_compression
 
 PAGE = 200
@@ -54,13 +54,13 @@ class Rekeyed:
     """Thread id ("" for the database) → why its data key stays as it is."""
 
 
-def rekey(store: Store) -> Rekeyed:
+def rekey(saver_store: Store) -> Rekeyed:
     """Wrap every data key anew that another key has wrapped than the one that is to wrap now. No other row changes.
 
     Page by page, each durable before the next: a call that was interrupted is repeated, and goes on where that stopped.
     """
-    store = opened_of(store)
-    if not isinstance(store, EncryptedStore):
+    store = layer_of(saver_store, EncryptedStore)
+    if store is None:
         raise InvalidConfigError(reason="a saver without encryption= has no data keys", key="encryption")
     done, after = Rekeyed(), None
     while True:
