@@ -16,7 +16,7 @@ from stepwell import (
     WrongKeyError,
 )
 from stepwell.store import EffectsQuery
-from stepwell.stores.encrypted.sealer import opened_event
+from stepwell.stores.encrypted.sealer import opened_blob, opened_event
 from stepwell.stores.shared import rows
 from tests.encryption.conftest import begin, behind, encrypted, mend, opened, talk
 from tests.encryption.life import live
@@ -36,6 +36,7 @@ def read_all(saver: SqliteSaver, *thread_ids: str) -> None:
         list(reader.items("", 0))
         for thread_id in thread_ids:
             reader.everything(thread_id)
+            reader.blobs(thread_id)
             reader.inbox(thread_id)
             for run in reader.runs(thread_id):
                 reader.events(run.run_id)
@@ -106,6 +107,7 @@ FREE = {
     "items": {"ordinal", "created_at", "updated_at", "ttl", "expires_at"},
     "checkpoints": {"metadata"},
     "records": set(),
+    "blobs": set(),
 }
 
 
@@ -160,11 +162,14 @@ def _opener(store: Any, table: str) -> Callable[[Any], Any]:
 
     def open_row(row: Any) -> Any:
         with store.reading() as reader:
-            if table == "events":
-                return reader._opened("events", row.thread_id, row.ordinal, row.body, opened_event, row)
+            if table in OPENED:
+                return reader._opened(table, row.thread_id, "?", row.body, OPENED[table], row)
             return reader.opened_message(row) if table == "inbox" else getattr(reader, names[table])(row)
 
     return open_row
+
+
+OPENED: dict[str, Any] = {"events": opened_event, "blobs": opened_blob}
 
 
 def _other(value: Any) -> Any:

@@ -231,4 +231,5 @@ def _bodies(claim: Claim) -> Iterator[bytes]:
     rows = claim.rows
     yield from (row.body for row in rows.checkpoints)
     yield from (row.body for row in rows.records)
+    yield from (row.body for row in rows.blobs)
     yield from (change.row.body for change in rows.effects if change.row.scope != "global")
