@@ -66,9 +66,10 @@ ALL: tuple[str, ...] = (
 
 SCHEMA_CHANGED = "schema.changed"
 SCHEMA_DURABLE = "schema.durable"
+REPAIR_READ = "repair.read"
 
-APART: tuple[str, ...] = (SCHEMA_CHANGED, SCHEMA_DURABLE)
-"""Points that no run passes: those of a database's migrations."""
+APART: tuple[str, ...] = (SCHEMA_CHANGED, SCHEMA_DURABLE, REPAIR_READ)
+"""Points that no run passes: those of migrations and of repairs."""
 
 hook: Callable[[str], None] | None = None
 

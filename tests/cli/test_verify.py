@@ -24,7 +24,7 @@ def flip(path: Path, marker: bytes) -> None:
 def test_a_sound_database_has_no_faults(call: Call, answer: Answer, database: Path) -> None:
     result = call("verify")
     assert (result.stdout, result.stderr) == ("", "stepwell.db: every row verifies\n")
-    assert answer("verify") == {"database": "stepwell.db", "faults": []}
+    assert answer("verify") == {"database": "stepwell.db", "faults": [], "threads": [], "left_behind": []}
 
 
 def test_a_flipped_bit_is_a_line_and_exit_1(call: Call, answer: Answer, database: Path) -> None:
@@ -58,3 +58,38 @@ def test_a_database_whose_tables_cannot_be_read_is_corrupt(call: Call, database:
         result = call(*words, status=5)
         assert result.stderr.startswith("error[corrupt_record]: ")
         assert result.stderr.count("\n") == 1
+
+
+def test_verify_says_what_depends_on_the_damage_and_repair_goes_on(call: Call, answer: Answer, database: Path) -> None:
+    flip(database, b"a marker in a body")
+    said = call("verify", status=1).stderr
+    assert "thread t: the first bad record is checkpoints row of thread 't' at " in said
+    (sick,) = answer("verify", status=1)["threads"]
+    assert sick["thread"] == "t"
+    assert sick["first"]["table"] == "checkpoints"
+    assert f"checkpoints cannot be read: {sick['unreadable'][0]['checkpoint']}" in said
+    assert said.splitlines()[-1] == f"go on from {sick['last_good']}: {sick['repair']}"
+    assert sick["repair"].endswith(" repair t")
+    done = answer("repair", "t", "--by", "ann", "--reason", "a flipped bit")
+    assert done["repaired_from"] == sick["last_good"]
+    assert done["left_behind"] == answer("verify")["left_behind"]
+    assert call("verify").stderr == (
+        f"stepwell.db: every row verifies, but for {len(done['left_behind'])} that a repair has left behind\n"
+    )
+    assert call("verify", "t").exit_code == 0
+    assert answer("show", "t")["checkpoint"] == done["checkpoint"]
+
+
+def test_repair_says_what_it_did(call: Call, answer: Answer, database: Path) -> None:
+    flip(database, b"a marker in a body")
+    good = answer("verify", status=1)["threads"][0]["last_good"]
+    result = call("repair", "t", "--to", good)
+    assert all(line.startswith("left behind: checkpoints row of thread 't' at ") for line in result.stdout.splitlines())
+    assert result.stderr.startswith("thread t: lineage 1 at ")
+    assert result.stderr.endswith(f" goes on from {good}. `resume` runs it\n")
+
+
+def test_repair_refuses_what_is_sound_or_not_there(call: Call, database: Path) -> None:
+    assert call("repair", "t", status=2).stderr.startswith("error[nothing_to_repair]: Thread t is sound")
+    assert call("repair", "nobody", status=3).stderr.startswith("error[unknown_thread]")
+    assert call("verify", "nobody", status=3).stderr.startswith("error[unknown_thread]")

@@ -21,7 +21,7 @@ from stepwell.cli.settings import Settings, global_options
 COMMANDS = (
     *("demo", "graph", "run", "resume", "retry", "fork", "signal"),
     *("threads", "runs", "history", "tree", "show", "events", "journal", "effects", "resolve", "approve", "reject"),
-    *("copy", "delete", "check", "verify", "migrate", "rekey", "completion", "version"),
+    *("copy", "delete", "check", "verify", "repair", "migrate", "rekey", "completion", "version"),
 )
 
 

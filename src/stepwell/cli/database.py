@@ -14,7 +14,7 @@ from stepwell.cli.faults import UnknownDatabaseError
 from stepwell.cli.keys import encryption_of
 from stepwell.cli.screen import say
 from stepwell.cli.settings import Settings
-from stepwell.errors import UsageError
+from stepwell.errors import CorruptRecordError, UnknownThreadError, UsageError
 from stepwell.savers.keeping import KeepingSaver
 from stepwell.savers.places import is_absent, is_server
 from stepwell.savers.sqlite import MEMORY, SqliteSaver
@@ -69,6 +69,17 @@ def thread_row(reader: Reader, thread_id: str, checkpoint_id: str | None = None)
     if checkpoint_id is not None and reader.seq_of(thread_id, "", checkpoint_id) is None:
         raise unknown_checkpoint(reader, thread_id, checkpoint_id)
     return row
+
+
+def require_thread(reader: Reader, thread_id: str) -> None:
+    """Raise where there is no such thread; one whose row is damaged is there."""
+    try:
+        thread_row(reader, thread_id)
+    except CorruptRecordError:
+        pass
+    except UnknownThreadError:
+        if not reader.faults(thread_id):
+            raise
 
 
 @contextmanager

@@ -56,6 +56,10 @@ class Settings:
         given = {"--db": self.db and self.place, "--key-file": self.key_file, "--encryption": self.encryption}
         return [word for option, value in given.items() if value is not None for word in (option, value)]
 
+    def repair_command(self, thread_id: str) -> str:
+        """Return the line to type to go on with a damaged thread."""
+        return f"{_program()} {shlex.join(['repair', thread_id] + ([] if self.db is None else ['--db', self.db]))}"
+
 
 def _program() -> str:
     """Return what the user typed to get here: `stepwell`, or `python -m stepwell`."""

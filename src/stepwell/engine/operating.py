@@ -6,10 +6,9 @@ from typing import Any
 
 from stepwell.engine.wiring import Config, Wired
 from stepwell.graph.types import MISSING
-from stepwell.runtime.config import RunConfig
 from stepwell.runtime.effects.compensating import Undone, compensate
 from stepwell.runtime.effects.resolving import decision_of, resolve
-from stepwell.runtime.reading.journal import journal
+from stepwell.runtime.reading.journal import entry_at
 from stepwell.runtime.reading.journal_entry import JournalEntry
 from stepwell.runtime.run import Request, Run
 from stepwell.runtime.steps.driving import drive
@@ -49,7 +48,7 @@ class Operating(Wired):
         assert thread_id is not None
         decision = decision_of(key, receipt, retry, failed, by, reason)
         seq = resolve(store, codec, clock, thread_id, key, decision)
-        return next(journal(store, codec, RunConfig(thread_id), before=seq + 1, limit=1))
+        return entry_at(store, codec, thread_id, seq)
 
     async def aresolve_effect(
         self,

@@ -15,6 +15,7 @@ from stepwell.errors import InvalidConfigError, ReadOnlySaverError
 from stepwell.graph.types import Command, Interrupt, Overwrite, Send
 from stepwell.runtime.config import RunConfig, parse_config, thread_id_of
 from stepwell.runtime.reading.paging import AsyncPaged, Paged
+from stepwell.savers.integrity.saver import Mending
 from stepwell.savers.raw import RawCheckpoint, read_raw
 from stepwell.savers.runs import ThreadId
 from stepwell.savers.threads import Statuses, ThreadSummary, list_threads
@@ -26,7 +27,7 @@ OnUnknownType = str | Callable[[str, Any], Any] | None
 Result = TypeVar("Result")
 
 
-class ReadingSaver:
+class ReadingSaver(Mending):
     """The side of a saver that is asked. `on_unknown_type` says what becomes of a value whose type is not at hand:
 
     "raise" (default), an `UnknownTypeError` that names the channel; "raw", a `RawValue` with its parts; or a function

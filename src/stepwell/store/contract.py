@@ -34,7 +34,18 @@ from stepwell.store.rows import (
     ThreadRow,
 )
 from stepwell.store.sealing import Sealer
-from stepwell.store.writes import Claim, Commit, Counts, Deletion, Message, Pruned, Pruning, Restoration, StoredRow
+from stepwell.store.writes import (
+    Claim,
+    Commit,
+    Counts,
+    Deletion,
+    Message,
+    Pruned,
+    Pruning,
+    Repair,
+    Restoration,
+    StoredRow,
+)
 
 
 class Reader(ItemReader, Protocol):
@@ -278,6 +289,11 @@ class Store(Protocol):
     def restore(self, restoration: Restoration) -> bool:
         """Write a thread as it was stored elsewhere, in one transaction; durable when this returns. False, having
         written nothing, where there is such a thread."""
+        ...
+
+    def repair(self, repair: Repair) -> bool:
+        """Write a repair; durable when this returns. False, having written nothing, where the thread's row is not as
+        seen any more."""
         ...
 
     def reading(self) -> AbstractContextManager[Reader]:

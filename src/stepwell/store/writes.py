@@ -14,6 +14,7 @@ from stepwell.store.rows import (
     EffectChange,
     EventDraft,
     LineageRow,
+    MessageRow,
     RecordRow,
     RunRow,
     ShapeRow,
@@ -208,3 +209,32 @@ class Deletion:
     seen: ThreadRow | None = None
     """The thread as it was when it was decided to delete it: it is left alone if it has moved since, or is held."""
     flush: bool = True
+
+
+@dataclass(slots=True)
+class Repair:
+    """Give a damaged thread a row that verifies, with the rows from which it goes on, and what says how it stands.
+
+    Lands only while the thread's row is the one that was seen, whatever is wrong with it. What is never updated
+    (checkpoints, records, events) stays as it is.
+    """
+
+    thread: ThreadRow
+    """As it shall be: free, under an epoch that nobody has had."""
+    seen: tuple[bytes | None] | None
+    """The digest that the thread's row has, which need not be right; None where the row is missing."""
+    rows: Rows
+    lineages: Sequence[LineageRow]
+    """All of them, in place of those that are there."""
+    runs: Sequence[tuple[RunRow, int]] = ()
+    """Runs whose rows are made anew, each with the epoch that admitted it."""
+    messages: Sequence[MessageRow] = ()
+    """Messages whose rows are made anew. The store seals them."""
+    removed: Sequence[tuple[str, bytes, bytes]] = ()
+    """Rows that are in the way: table ("effects" or "inbox"), and the two columns of its key, as they stand."""
+    flush: bool = True
+
+    @property
+    def thread_id(self) -> str:
+        """The thread."""
+        return self.thread.thread_id

@@ -31,6 +31,7 @@ EFFECT_FAILED: Final = "effect_failed"
 DOUBT: Final = "doubt"
 RESOLVED: Final = "resolved"
 ORIGIN: Final = "origin"
+REPAIRED: Final = "repaired"
 BREAKPOINTS: Final = "breakpoints"
 
 PAUSES: Final = (INTERRUPTED, WAIT)
@@ -48,7 +49,7 @@ RECORD_KINDS: Final = (
     *(SUCCEEDED, FAILED, INTERRUPTED, CANCELLED, WAIT),
     *(ATTEMPT, *ANSWERS, ARRIVED, DISCARDED, STEP),
     *EFFECT_KINDS,
-    *(ORIGIN, BREAKPOINTS),
+    *(REPAIRED, ORIGIN, BREAKPOINTS),
 )
 """What can be recorded on a base checkpoint. The newest of the first five is the task's outcome, unless the task was
 discarded since. The last two stand on no checkpoint (base 0): they are of the whole thread."""

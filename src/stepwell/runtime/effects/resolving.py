@@ -90,14 +90,14 @@ def decision_of(
         raise refuse(f"failed is a text that says why it has not happened, or True, not {failed!r}")
     if not isinstance(reason, str):
         raise refuse(f"reason is a text, not {reason!r}")
-    who = _user() if by is None else by
+    who = this_user() if by is None else by
     if not isinstance(who, str) or not who:
         raise refuse(f"by is a text that says who decides, not {by!r}")
     error = failed if isinstance(failed, str) else "it has not happened" if failed else ""
     return Decision(given[0], None if receipt is MISSING else receipt, error, who, reason)
 
 
-def _user() -> str:
+def this_user() -> str:
     """Return who runs this process."""
     try:
         return getpass.getuser()

@@ -40,6 +40,14 @@ def journal(
     return Paged(_Walk(store, codec, query).turn, limit)
 
 
+def entry_at(store: Store, codec: Codec, thread_id: str, seq: int) -> JournalEntry:
+    """Return the entry of one record, whatever else can be read of the journal."""
+    with store.reading() as reader:
+        record = reader.record(thread_id, seq)
+        page = Page(reader, None, [record])
+    return entry_of(LenientCodec(codec), record, page)
+
+
 class _Walk:
     """Where in a journal its reader stands."""
 

@@ -79,7 +79,7 @@ class Page:
         bases: set[int] = set()
         for row in rows:
             parent = row.parent_seq
-            if parent is not None and parent != row.seq - 1:
+            if parent is not None and parent != row.seq - 1 and row.source != "fork":  # nothing came along with a fork
                 bases.add(parent)
             if parent is not None and parent not in self.ids:
                 self.ids[parent] = reader.id_of(row.thread_id, parent)

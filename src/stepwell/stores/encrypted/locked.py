@@ -23,6 +23,7 @@ from stepwell.store import (
     Pruning,
     Reader,
     RecordRow,
+    Repair,
     Restoration,
     Sealer,
     Store,
@@ -138,6 +139,10 @@ class LockedStore:
     def is_held(self, thread: ThreadRow) -> bool:
         """Tell whether the run that has the thread's lease is alive."""
         return self.inner.is_held(thread)
+
+    def repair(self, repair: Repair) -> bool:
+        """Refuse."""
+        raise DatabaseEncryptedError(thread_id=repair.thread_id)
 
     def delete(self, deletion: Deletion) -> bool:
         """Delete a thread: that takes no key."""

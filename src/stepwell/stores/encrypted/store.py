@@ -30,6 +30,7 @@ from stepwell.store import (
     MessageRow,
     Pruned,
     Pruning,
+    Repair,
     Restoration,
     Sealer,
     Store,
@@ -157,6 +158,11 @@ class EncryptedStore:
         restored = self.inner.restore(restoration)
         self.keys.forget(restoration.thread_id)
         return restored
+
+    def repair(self, repair: Repair) -> bool:
+        """Write a repair. Its checkpoint, record and effects are sealed already."""
+        repair.runs = [(self._sealer.run(run), epoch) for run, epoch in repair.runs]
+        return self.inner.repair(repair)
 
     def _known_in_plaintext(self, message: Message) -> MessageRow:
         """Return the message that has this id, if it is the same and was left before there was encryption."""

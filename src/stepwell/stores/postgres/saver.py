@@ -25,6 +25,7 @@ from stepwell.store import (
     Pruning,
     Queued,
     Reader,
+    Repair,
     Restoration,
     Sealer,
     Store,
@@ -123,6 +124,10 @@ class PostgresStore:
     def restore(self, restoration: Restoration) -> bool:
         """Write a thread as it was stored elsewhere; False where there is one."""
         return bool(self._writer.run(restoration))
+
+    def repair(self, repair: Repair) -> bool:
+        """Write a repair; False where the thread's row is not as seen any more."""
+        return bool(self._writer.run(repair))
 
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one consistent snapshot for reads."""

@@ -14,7 +14,7 @@ import psycopg
 
 from stepwell import points
 from stepwell.clock import Clock
-from stepwell.store import Claim, Commit, Counts, Deletion, Pruning
+from stepwell.store import Claim, Commit, Counts, Deletion, Pruning, Repair
 from stepwell.stores.postgres import sql
 from stepwell.stores.postgres.connections import Connection, Connections
 from stepwell.stores.postgres.damage import is_lost
@@ -209,7 +209,7 @@ class Transactions:
 
     def _lock(self, session: Session, member: Member, wait: bool) -> None:
         work = member.work
-        if isinstance(work, Commit | Deletion | Pruning | Renewal) or (
+        if isinstance(work, Commit | Deletion | Pruning | Renewal | Repair) or (
             isinstance(work, Claim) and work.seen is not None
         ):
             if wait:

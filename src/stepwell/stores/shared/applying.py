@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning, Restoration
+from stepwell.store import Claim, Commit, Counts, Deletion, ItemWrites, KeyWrites, Message, Pruning, Repair, Restoration
 from stepwell.stores.shared.member import Member, Renewal
 from stepwell.stores.shared.writes import Writes
 
@@ -22,6 +22,9 @@ def apply(writes: Writes, counts: Counts, member: Member) -> None:
         member.result = member.sealed is not None
     elif type(work) is Pruning:
         member.result, member.sealed = writes.prune(work) or (None, None)
+    elif type(work) is Repair:
+        member.sealed = writes.repair(work)
+        member.result = member.sealed is not None
     elif type(work) is Restoration:
         member.sealed = writes.restore(work)
         member.result = member.sealed is not None

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from stepwell.errors import CorruptRecordError, ZstdMissingError
+from stepwell.errors import CorruptRecordError, StepwellError, ZstdMissingError
 from stepwell.store import (
     NO_DIGEST,
     AnchorRow,
@@ -44,17 +44,20 @@ from stepwell.stores.shared.rows import (
     is_shape_of,
 )
 from stepwell.stores.shared.source import Source
-from stepwell.superstep import lifecycle
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.blobs import names_in
 from stepwell.superstep.effects.keys import GLOBAL, user_key
 from stepwell.superstep.effects.layout import decode_intent
+from stepwell.superstep.references import references
 
 
 def audit(source: Source) -> Iterator[Fault]:
     """Yield every fault found."""
     try:
         yield from _database(source)
+        walked = set()
         for raw in source.stream("raw_threads", {"thread_id": None}):
+            walked.add(raw[0])
             yield from _Thread(source, raw).faults()
         for fingerprint, shape in source.stream("raw_shapes", {}):
             if not is_shape_of(shape, fingerprint.decode("utf-8", "backslashreplace")):
@@ -68,6 +71,8 @@ def audit(source: Source) -> Iterator[Fault]:
             told = f"keys row of thread {_shown(raw[0])}: {fault}"
             yield Fault.of(told, "keys", _named(raw[0]), "", fault, is_row=True)
         for table, thread_id in source.stream("orphans", {}):
+            if table == b"events" and thread_id in walked:
+                continue  # it has been said of each event
             owner = "run" if table == b"events" else "thread"
             reason = f"rows of thread {_shown(thread_id)} have no {owner} row"
             yield Fault.of(f"{table.decode()}: {reason}", table.decode(), _named(thread_id), "", reason)
@@ -139,6 +144,8 @@ class _Thread:
         self._anchors: dict[int, AnchorRow] = {}
         self._referred: dict[bytes, tuple[str, int]] = {}
         """Name of a value → the first row that refers to it."""
+        self._needed: dict[int, int] = {}
+        """Record → the checkpoint that refers to it."""
         self._intended: dict[str, int] = {}
         """Key → the first record of its intent, as long as its row has not been seen."""
         self._encrypted = False
@@ -155,17 +162,14 @@ class _Thread:
         self._anchors = {row.seq: row for row in self._rows(ANCHORS, "raw_anchors")}
         for checkpoint in self._rows(CHECKPOINTS, "raw_checkpoints"):
             self._checkpoint(checkpoint, thread)
-        known = {row.lineage for row in self._rows(LINEAGES, "raw_lineages") if self._lineage(row)}
-        for seq, lineage in self._lineages.items():
-            if lineage and lineage not in known:
-                self._fault("checkpoints", seq, f"its lineage {lineage} is missing")
-                known.add(lineage)
+        self._branches()
         ordinals: Counter[int] = Counter()
         for record in self._rows(RECORDS, "raw_records"):
             self._record(record, ordinals)
         for anchor in self._anchors.values():
             self._anchor(anchor, ordinals)
         self._values()
+        self._missing_records()
         for effect in self._rows(EFFECTS, "raw_effects"):
             self._effect(effect)
         self._intents()
@@ -207,6 +211,7 @@ class _Thread:
         self._place("checkpoints", row)
         self._encrypted = self._encrypted or is_encrypted(row.body)
         self._refer("checkpoints", row)
+        self._refers(row)
         if row.namespace == "":
             self._lineages[row.seq] = row.lineage
         if thread is not None and not 0 <= row.lineage < thread.lineages:
@@ -220,6 +225,29 @@ class _Thread:
                 return  # what its digest says of it is said; without zstd it cannot be looked into
             for name in names:
                 self._referred.setdefault(name, (table, row.seq))
+
+    def _refers(self, row: CheckpointRow) -> None:
+        """Note what a checkpoint needs besides its parent. A body that no run wrote says nothing of it."""
+        try:
+            with layout.reading(""):
+                needs = references(layout.open_checkpoint(row.body, ""), row.seq)
+        except StepwellError:
+            return
+        for seq in sorted(needs.checkpoints - self._digests.keys()):
+            self._fault("checkpoints", row.seq, f"the checkpoint {seq} that it refers to is missing")
+        self._needed.update(dict.fromkeys(needs.records, row.seq))
+
+    def _branches(self) -> None:
+        known = {row.lineage for row in self._rows(LINEAGES, "raw_lineages") if self._lineage(row)}
+        for seq, lineage in self._lineages.items():
+            if (lineage or known) and lineage not in known:
+                self._fault("checkpoints", seq, f"its lineage {lineage} is missing")
+                known.add(lineage)
+
+    def _missing_records(self) -> None:
+        for seq, by in self._needed.items():
+            if seq not in self._recorded:
+                self._fault("checkpoints", by, f"the record {seq} that it refers to is missing")
 
     def _lineage(self, row: LineageRow) -> bool:
         if self._lineages.get(row.head_seq) != row.lineage:
@@ -283,11 +311,20 @@ class _Thread:
     def _intents(self) -> None:
         """Each intent has its effect's row: this thread's, or that of the copy which was faster."""
         for key, seq in self._intended.items():
-            if not self._source.fetch("effect", EFFECTS, {"key": key}):
+            if not self._is_sound(key):
                 self._fault("effects", key, f"the row is missing whose intent is record {seq}")
+
+    def _is_sound(self, key: str) -> bool:
+        try:
+            found = self._source.fetch("effect", EFFECTS, {"key": key})
+        except CorruptRecordError:
+            return False
+        return bool(found) and all(EFFECTS.fault(row) is None for row in found)
 
     def _event(self, row: EventRow) -> None:
         last, digest = self._logs.get(row.run_id, (0, NO_DIGEST))
+        if row.run_id not in self._runs:
+            self._fault("events", row.ordinal, f"its run {row.run_id!r} is missing")
         if row.ordinal != last + 1:
             self._fault("events", row.ordinal, f"event {last + 1} of run {row.run_id!r} is missing before it")
         elif row.previous_digest != digest:

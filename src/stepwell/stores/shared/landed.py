@@ -6,7 +6,7 @@ thread row it left; once another epoch has written that row, it cannot tell any 
 
 from __future__ import annotations
 
-from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message, Pruning, Restoration
+from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message, Pruning, Repair, Restoration
 from stepwell.stores.shared.items import seal_of
 from stepwell.stores.shared.member import Member
 from stepwell.stores.shared.statements import Statements
@@ -27,7 +27,7 @@ def landed(on: Statements, member: Member) -> bool | None:
         written = [*work.new, *(row for row, _ in work.rewrapped)]
         there = [on.execute(on.query("key"), {"thread_id": row.thread_id}).fetchall() for row in written]
         return True if any(found and found[0][-1] == member.sealed for found in there) else None
-    assert isinstance(work, Commit | Claim | Deletion | Pruning | Restoration)
+    assert isinstance(work, Commit | Claim | Deletion | Pruning | Repair | Restoration)
     rows = None if isinstance(work, Deletion | Pruning | Restoration) else work.rows
     if rows is not None and (rows.checkpoints or rows.records):
         at = {"thread_id": work.thread_id, "seq": rows.head_seq}
@@ -45,7 +45,9 @@ def landed(on: Statements, member: Member) -> bool | None:
     return False if row[_EPOCH] <= _epoch_of(work) else None
 
 
-def _epoch_of(work: Commit | Claim | Pruning) -> int:
+def _epoch_of(work: Commit | Claim | Pruning | Repair) -> int:
     if isinstance(work, Commit):
         return work.epoch
+    if isinstance(work, Repair):
+        return work.thread.epoch
     return 1 if work.seen is None else work.seen.epoch + 1

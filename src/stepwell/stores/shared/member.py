@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message, Pruning, Queued, Restoration
+from stepwell.store import Claim, Commit, Deletion, ItemWrites, KeyWrites, Message, Pruning, Queued, Repair, Restoration
 
 
 class Renewal:
@@ -20,7 +20,7 @@ class Renewal:
         self.lease_seconds = lease_seconds
 
 
-Work = Claim | Commit | Deletion | ItemWrites | KeyWrites | Message | Pruning | Renewal | Restoration
+Work = Claim | Commit | Deletion | ItemWrites | KeyWrites | Message | Pruning | Renewal | Repair | Restoration
 
 
 class Member:

@@ -150,6 +150,10 @@ class RowReader:
         rows = self._rows("lineages", LINEAGES, thread_id=thread_id) or [
             LineageRow(thread_id, current, None, None, seq)
         ]
+        known = {row.lineage for row in rows}
+        for needed in (current, *(row.parent_lineage for row in rows if row.parent_lineage is not None)):
+            if needed not in known:
+                raise corrupt("lineages", thread_id, needed, "it is missing")
         return [row._replace(head_seq=seq) if row.lineage == current else row for row in rows]
 
     def checkpoints(self, thread_id: str, seqs: Sequence[int]) -> list[CheckpointRow]:

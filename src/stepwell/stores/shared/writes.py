@@ -24,6 +24,7 @@ from stepwell.store import (
     MessageRow,
     Pruned,
     Pruning,
+    Repair,
     Restoration,
     Rows,
     RunRow,
@@ -37,6 +38,7 @@ from stepwell.stores.shared.inbox import append, consume
 from stepwell.stores.shared.keys import put_key, write_keys
 from stepwell.stores.shared.member import Renewal
 from stepwell.stores.shared.pruning import prune, put_anchor
+from stepwell.stores.shared.repairing import write_repair
 from stepwell.stores.shared.restoring import restore
 from stepwell.stores.shared.rows import THREADS, run_digest, thread_digest
 from stepwell.stores.shared.statements import Leases, Statements
@@ -240,6 +242,13 @@ class Writes:
         self._counts.statements += 1
         free = not seen.run_id or seen.lease_until <= self._leases.now() or self._leases.is_gone(seen.holder)
         return free and self._thread(seen.thread_id) == seen
+
+    def repair(self, repair: Repair) -> bytes | None:
+        """Write a repair; return the digest of the thread row, or None where it is not as seen any more."""
+        digest = write_repair(self._on, self._counts, repair)
+        if digest is not None:
+            self._graphs.pop(repair.thread_id, None)
+        return digest
 
     def _lease(self, run_id: str, seconds: float) -> tuple[str, str, float]:
         return run_id, self._holder, self._leases.now() + seconds

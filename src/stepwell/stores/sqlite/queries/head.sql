@@ -1,4 +1,9 @@
--- What stands at a seq of a thread, checkpoint or record: at most one row. Locks nothing.
+-- What stands at a seq of a thread, checkpoint or record: at most one row. A record whose base is missing, and was not
+-- pruned, is none: what the thread stands on is lost. Locks nothing.
 select digest from checkpoints where thread_id = :thread_id and seq = :seq
 union all
-select digest from records where thread_id = :thread_id and seq = :seq
+select digest from records as record where thread_id = :thread_id and seq = :seq and (
+  base_seq = 0
+  or exists (select 1 from checkpoints where thread_id = record.thread_id and seq = record.base_seq)
+  or exists (select 1 from anchors where thread_id = record.thread_id and seq = record.base_seq)
+)

@@ -1,0 +1,17 @@
+"""The body of a checkpoint that goes on from another one with nothing changed, made without the graph that wrote it.
+
+Every channel is where it was, what was planned is planned, nothing that ran comes along: a fork, as bytes.
+"""
+
+from __future__ import annotations
+
+import ormsgpack
+
+from stepwell.superstep import body as layout
+
+
+def going_on(opened: layout.Opened, seq: int, new_seq: int) -> bytes:
+    """Return the body at `new_seq` of a fork of the checkpoint at `seq`."""
+    channels = {key: (layout.DISTANCE, new_seq - holder) for key, holder in layout.holds_of(opened, seq).items()}
+    kept = (opened.next, opened.barriers, opened.deferred, opened.activations, opened.writers)
+    return ormsgpack.packb((layout.FORMAT, [], channels, *kept, []), option=ormsgpack.OPT_NON_STR_KEYS)
