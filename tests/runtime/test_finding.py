@@ -356,7 +356,9 @@ def test_G5_a_deleted_thread_leaves_no_row_but_its_tombstone(tmp_path: Path) -> 
             assert {table: len(rows) for table, rows in left.items() if rows} == {"threads": 1, "shapes": 1}
             assert "secret" not in repr(left)
     filled_tables = {table for table, rows in filled.items() if rows}
-    assert filled_tables == set(filled) - {"items", "keys", "anchors"}, "each table had what to delete; items are no thread's"
+    assert filled_tables == set(filled) - {"items", "keys", "anchors"}, (
+        "each table had what to delete; items are no thread's"
+    )
 
 
 def rows_by_table(path: Path) -> dict[str, list[Any]]:
