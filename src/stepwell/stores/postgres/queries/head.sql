@@ -5,5 +5,5 @@ union all
 select digest from stepwell.records as record where thread_id = %(thread_id)s and seq = %(seq)s and (
   base_seq = 0
   or exists (select 1 from stepwell.checkpoints where thread_id = record.thread_id and seq = record.base_seq)
-  or exists (select 1 from stepwell.anchors where thread_id = record.thread_id and seq = record.base_seq)
+  or exists (select 1 from stepwell.anchors where thread_id = record.thread_id and seq >= record.base_seq)
 )

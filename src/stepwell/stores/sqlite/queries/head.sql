@@ -5,5 +5,5 @@ union all
 select digest from records as record where thread_id = :thread_id and seq = :seq and (
   base_seq = 0
   or exists (select 1 from checkpoints where thread_id = record.thread_id and seq = record.base_seq)
-  or exists (select 1 from anchors where thread_id = record.thread_id and seq = record.base_seq)
+  or exists (select 1 from anchors where thread_id = record.thread_id and seq >= record.base_seq)
 )
