@@ -138,6 +138,22 @@ def test_a_value_that_is_missing_is_found_and_named(saver: SqliteSaver, tmp_path
     saver.delete_thread("t")
 
 
+def test_G2_pruning_takes_the_values_that_nothing_refers_to_any_more(saver: SqliteSaver) -> None:
+    """pizza-bot's report 58: nothing was ever pruned. A chain of deltas that is still needed stays, with its values."""
+
+    def draft(state: Any) -> dict[str, Any]:
+        return {"doc": f"{len(state['log'])}" * 20_000, "log": ["x" * 9000]}
+
+    graph = chain(*((f"n{i}", draft) for i in range(6)), schema=Shelf).compile(checkpointer=saver)
+    live = graph.invoke({"log": []}, thread())
+    assert len(names(saver)) == 8  # six drafts, a note, and the notes whole
+    saver.prune("t", keep_last=1)
+    assert graph.get_state(thread()).values == live
+    assert len(names(saver)) < 8
+    assert list(saver.store.verify()) == []
+    assert graph.invoke({"log": []}, thread())["log"] == ["x" * 9000] * 12
+
+
 # -- compression ------------------------------------------------------------------------------------------------------
 
 

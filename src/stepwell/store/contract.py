@@ -146,6 +146,10 @@ class Reader(ItemReader, Protocol):
         """Return a thread's values of these names, by name, or all of them; what is not there is left out."""
         ...
 
+    def blob_names(self, thread_id: str) -> set[bytes]:
+        """Return the names of a thread's values, without reading them."""
+        ...
+
     def effect(self, key: str) -> list[EffectRow]:
         """Return the rows under a key, by thread id: one, or one for each thread that shares it."""
         ...

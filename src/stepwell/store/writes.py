@@ -162,6 +162,8 @@ class Pruning:
     runs: Sequence[str] = ()
     """Runs that are forgotten: their ids are free again."""
     flush: bool = True
+    blobs: Sequence[bytes] = ()
+    """Names of values that nothing refers to any more."""
 
     @property
     def thread_id(self) -> str:

@@ -16,6 +16,7 @@ from stepwell.errors import CorruptRecordError, ThreadBusyError
 from stepwell.runtime.admission import ATTEMPTS
 from stepwell.runtime.loading import row_name
 from stepwell.savers.retention.open_work import unanswered
+from stepwell.savers.retention.values import unneeded
 from stepwell.store import (
     NO_DIGEST,
     AnchorRow,
@@ -71,8 +72,10 @@ def prune_thread(store: Store, thread_id: str, policy: Policy, now: int) -> Prun
             if thread is None:
                 return None
             seen = _see(reader, thread, policy)
-        stays = PrunedThread(thread_id, kept=len(seen.marked.kept), held=len(seen.marked.held))
-        pruning = _pruning(seen, policy, now)
+            stays = PrunedThread(thread_id, kept=len(seen.marked.kept), held=len(seen.marked.held))
+            pruning = _pruning(seen, policy, now)
+            if pruning is not None:
+                pruning.blobs = sorted(unneeded(reader, thread_id, seen.marked, [row.seq for row in seen.records]))
         if pruning is None:
             return stays
         points.reach(points.PRUNING_READ)

@@ -135,6 +135,10 @@ class DecryptingReader:
         found = self._inner.blobs(thread_id, names)
         return [self._opened("blobs", thread_id, row.name.hex(), row.body, sealer.opened_blob, row) for row in found]
 
+    def blob_names(self, thread_id: str) -> set[bytes]:
+        """Return the names of a thread's values, without reading them."""
+        return self._inner.blob_names(thread_id)
+
     def effect(self, key: str) -> list[EffectRow]:
         """Return the rows under a key."""
         return [self._effect(row) for row in self._inner.effect(key)]

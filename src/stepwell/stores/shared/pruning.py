@@ -25,6 +25,8 @@ def prune(on: Statements, counts: Counts, pruning: Pruning) -> Pruned:
     checkpoints = _ranges(on, counts, "prune_checkpoints", thread_id, pruning.checkpoints)
     points.reach(points.ROWS_DELETED)
     records = _ranges(on, counts, "prune_records", thread_id, pruning.records)
+    for name in pruning.blobs:
+        _execute(on, counts, "prune_blob", (thread_id, name))
     for seq in pruning.dropped:
         _execute(on, counts, "delete_anchor", (thread_id, seq))
     for anchor in pruning.anchors:

@@ -202,10 +202,7 @@ class RowReader:
 
     def record(self, thread_id: str, seq: int) -> RecordRow:
         """Return the record at a seq."""
-        row = _first(self._rows("record", RECORDS, thread_id=thread_id, seq=seq))
-        if row is None:
-            raise corrupt("records", thread_id, seq, "it is missing")
-        return row
+        return self.records_at(thread_id, [seq])[0]
 
     def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
         """Return every checkpoint and record of a thread, after checking that its tail is there."""
@@ -234,6 +231,10 @@ class RowReader:
         if names is None:
             return self._rows("all_blobs", BLOBS, thread_id=thread_id)
         return self._rows("blobs", BLOBS, thread_id=thread_id, names=self._listed([name.hex() for name in names]))
+
+    def blob_names(self, thread_id: str) -> set[bytes]:
+        """Return the names of a thread's values, without reading them."""
+        return {name for (name,) in self._fetch("blob_names", BLOBS, {"thread_id": thread_id})}
 
     def effect(self, key: str) -> list[EffectRow]:
         """Return the rows under a key, by thread id."""
@@ -377,8 +378,7 @@ class RowReader:
         where = {"thread_id": thread_id, "base_seq": base_seq, "first": first, "last": last}
         [(there,)] = self._fetch("count_records", RECORDS, where)
         if there != last - first + 1:
-            lost = last - first + 1 - there
-            reason = f"{lost} of the records {first} to {last} of this base are missing"
+            reason = f"{last - first + 1 - there} of the records {first} to {last} of this base are missing"
             raise corrupt("records", thread_id, base_seq, reason)
 
     def _without_gaps(self, rows: list[RecordRow]) -> list[RecordRow]:

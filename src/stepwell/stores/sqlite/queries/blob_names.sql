@@ -1,0 +1,2 @@
+-- The names of a thread's values that are stored apart. Locks nothing.
+select name from blobs where thread_id = :thread_id

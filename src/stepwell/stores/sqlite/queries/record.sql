@@ -1,4 +1,0 @@
--- The record at a seq. Locks nothing.
-select thread_id, namespace, lineage, seq, base_seq, base_digest, ordinal, kind, task_id, run_id, created_at, body, digest
-from records
-where thread_id = :thread_id and seq = :seq
