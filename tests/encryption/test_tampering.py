@@ -1,4 +1,5 @@
-"""Somebody who can write to the database and knows its formats and digests, but no key: what each try ends in."""
+"""INV-10 beyond accidents: somebody who can write to the database and knows its formats and digests, but no key: what
+each try ends in."""
 
 from collections.abc import Callable
 from pathlib import Path
