@@ -9,12 +9,16 @@ import psycopg
 import pytest
 
 from stepwell.errors import LeaseLostError
-from stepwell.store import EventDraft
+from stepwell.store import EventDraft, ItemWrites
 from stepwell.stores.postgres.connections import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
+from stepwell.stores.postgres.schema import migrate_schema
 from stepwell.stores.shared.rows import thread_digest
+from stepwell.superstep.items import PUT, ItemWrite
 from stepwell.testing.clock import FakeClock
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
+from tests.stores.binaries import VERSIONS
+from tests.stores.servers import started as started_server
 from tests.stores.waiting import wait_until
 
 TAKE_OVER = "update stepwell.threads set epoch = epoch + 1, head_seq = head_seq + 1 where thread_id = %s"
@@ -146,3 +150,28 @@ def test_groups_of_two_processes_that_cross_do_not_wait_for_each_other(store: Po
         thread.join()
     assert [everything(store, drive.thread_id)[1] for drive in mine + theirs] == [drive.last for drive in mine + theirs]
     second.close()
+
+
+def test_an_item_whose_name_is_locked_stalls_nobody(store: PostgresStore, other: psycopg.Connection) -> None:
+    drive = started(store)
+    other.execute("select pg_advisory_xact_lock(hashtextextended('item users/ada', 0))")
+    waiting = store.queue(ItemWrites([ItemWrite(PUT, "users", "ada", 1, b"value")]))
+    wait_until(store._transactions._stragglers.any)
+    drive.commit(records=1)
+    assert not waiting.done()
+    other.rollback()
+    assert waiting.exception(timeout=30) is None
+
+
+def test_a_write_that_comes_while_the_server_starts_again_waits_for_it() -> None:
+    with started_server(VERSIONS[-1]) as server:
+        connections = OwnConnections(server.conninfo())
+        migrate_schema(connections, "stepwell")
+        store = PostgresStore(connections)
+        drive = started(store)
+        connections.forget_idle()
+        server.stop()
+        future = store.queue(drive.step())
+        server.start()
+        assert future.exception(timeout=60) is None
+        store.close()

@@ -16,6 +16,8 @@ from stepwell.store import Store
 from stepwell.stores.postgres.connections import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
+from tests.stores.binaries import VERSIONS
+from tests.stores.databases import empty_database
 from tests.stores.process import Process, Start, deleting, in_child, late, many, open_store, queued, steps
 
 TRANSACTION = [points.BEGUN, points.FENCED, points.WRITTEN, points.DURABLE]
@@ -33,6 +35,12 @@ class LaterClock(SystemClock):
 
     def boottime(self) -> float:
         return time.time() + 3600.0
+
+
+@pytest.fixture
+def conninfo(worker_id: str) -> str:
+    """One version serves: what dies is the client."""
+    return empty_database(VERSIONS[-1], worker_id)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from stepwell.superstep.items import PUT, ItemWrite
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
 from tests.stores.binaries import VERSIONS
 from tests.stores.crashing import commits_through_kills
+from tests.stores.databases import empty_database
 from tests.stores.relay import Cut, Relay
 from tests.stores.servers import started as started_server
 
@@ -26,8 +27,14 @@ COMMIT = b"with member as"
 
 
 @pytest.fixture
+def conninfo(worker_id: str) -> str:
+    """One version serves: what is counted and cut is the client's."""
+    return empty_database(NEWEST, worker_id)
+
+
+@pytest.fixture
 def relay(conninfo: str) -> Iterator[Relay]:
-    """A wire to the server of each version."""
+    """A wire to the server."""
     host = conninfo.split()[0].removeprefix("host=")
     with Relay(f"{host}/.s.PGSQL.5432") as made:
         yield made

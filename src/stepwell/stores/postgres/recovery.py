@@ -57,7 +57,7 @@ class Recovery:
 
     def _look(self, member: Member) -> bool:
         """Look once; False where the connection was lost again. Raises what the second write is refused with."""
-        connection = self._patiently()
+        connection = self.patiently()
         try:
             understands_rows(connection)
             session = Session(connection, self._schema)
@@ -82,7 +82,7 @@ class Recovery:
         session.commit()
         member.open = False
 
-    def _patiently(self) -> Connection:
+    def patiently(self) -> Connection:
         """Return a connection that works, waiting for a server that starts again."""
         self._connections.forget_idle()
         until = time.monotonic() + PATIENCE_SECONDS

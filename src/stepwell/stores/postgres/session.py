@@ -20,8 +20,10 @@ from stepwell.stores.postgres.packing import Packed, PackedDumper
 from stepwell.stores.postgres.texts import bound, row_of, stored
 from stepwell.stores.shared.statements import Statements
 
-LOCK_WAIT = "set local lock_timeout = 30000"
+PATIENT = "set local lock_timeout = 30000"
 """Milliseconds. Who waits for a lock longer is told so, rather than to wait for ever."""
+HURRIED = "set local lock_timeout = 500"
+"""Who waits longer while others wait behind it makes room for them."""
 LEFT_IDLE = "set local idle_in_transaction_session_timeout = 30000"
 """A client whose connection is lost unseen does not keep its locks."""
 LEAVE_TO_SYSTEM = "set local synchronous_commit = off"
@@ -36,8 +38,8 @@ class Answer(NamedTuple):
 class Session:
     """A transaction on a connection. Used as a block: what was not committed at its end is undone."""
 
-    def __init__(self, connection: Connection, schema: str, flush: bool = True) -> None:
-        self.connection, self._schema, self._flush = connection, schema, flush
+    def __init__(self, connection: Connection, schema: str, *, flush: bool = True, patient: bool = True) -> None:
+        self.connection, self._schema, self._flush, self._patient = connection, schema, flush, patient
         self.committing = False
         """Whether COMMIT may have reached the server."""
         self._pipeline: AbstractContextManager[Any] = connection.pipeline()
@@ -46,7 +48,7 @@ class Session:
     def __enter__(self) -> Session:
         self._sync = self._pipeline.__enter__().sync
         self.say(sql.BEGIN)
-        self.say(LOCK_WAIT)
+        self.say(PATIENT if self._patient else HURRIED)
         self.say(LEFT_IDLE)
         if not self._flush:
             self.say(LEAVE_TO_SYSTEM)

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import psycopg
+from psycopg.errors import LockNotAvailable
 
 from stepwell import points
 from stepwell.clock import Clock
+from stepwell.errors import DatabaseUnavailableError
 from stepwell.store import Claim, Commit, Counts, Deletion, Pruning, Repair
 from stepwell.stores.postgres import sql
 from stepwell.stores.postgres.connections import Connection, Connections
@@ -98,7 +100,7 @@ class Transactions:
         if len(wave) == 1 and not is_plain(wave[0], self._writes, self._places):
             self._write(wave[0])
             return
-        connection = self._connections.take()
+        connection = self._take()
         try:
             self._learn(connection)
             assert self._types is not None
@@ -141,6 +143,15 @@ class Transactions:
             else:
                 self._write(member)
 
+    def _take(self) -> Connection:
+        """Take a connection; from a server that answered before, and starts again, once it does."""
+        try:
+            return self._connections.take()
+        except DatabaseUnavailableError:
+            if self._database is None:
+                raise
+            return self._recovery.patiently()
+
     def _learn(self, connection: Connection) -> None:
         """Ask a database what it must be asked once: what its rows are called, and what time it is."""
         understands_rows(connection)
@@ -172,15 +183,20 @@ class Transactions:
                     break
         except Busy:
             self._stragglers.take(member)
+        except LockNotAvailable as error:
+            if wait:
+                member.fail(refused(error, member.work.thread_id, self._connections.where))
+            else:
+                self._stragglers.take(member)
         except Exception as error:
             member.fail(refused(error, member.work.thread_id, self._connections.where))
 
     def _attempt(self, member: Member, wait: bool, last: bool) -> bool:
         """Try once; False where the same may be tried again."""
-        connection = self._connections.take()
+        connection, session = self._take(), None
         try:
             self._learn(connection)
-            session = Session(connection, self._schema, _flushes(member))
+            session = Session(connection, self._schema, flush=_flushes(member), patient=wait)
             with session:
                 self._lock(session, member, wait)
                 points.reach(points.BEGUN)
@@ -190,22 +206,27 @@ class Transactions:
                 session.commit()
             member.open = False
         except psycopg.Error as error:
-            if is_lost(error, connection):
-                if session_commits(locals().get("session")):
-                    self._recovery.settle(member, error)
-                    return True
-                self._connections.forget_idle()
-                if last:
-                    raise refused(error, member.work.thread_id, self._connections.where, lost=True) from error
-                return False
-            if last or not isinstance(error, PASSING):
-                raise
-            return False
+            committing = session is not None and session.committing
+            return self._after_error(member, error, lost=is_lost(error, connection), committing=committing, last=last)
         finally:
             self._connections.give_back(connection)
         self._note(member.work)
         points.reach(points.DURABLE)
         return True
+
+    def _after_error(self, member: Member, error: psycopg.Error, *, lost: bool, committing: bool, last: bool) -> bool:
+        """Settle a member whose transaction failed, or raise; False where the same may be tried again."""
+        if lost and committing:
+            self._recovery.settle(member, error)
+            return True
+        if lost:
+            self._connections.forget_idle()
+            if last:
+                raise refused(error, member.work.thread_id, self._connections.where, lost=True) from error
+            return False
+        if last or not isinstance(error, PASSING):
+            raise error
+        return False
 
     def _lock(self, session: Session, member: Member, wait: bool) -> None:
         work = member.work
@@ -258,11 +279,6 @@ class Transactions:
         for member in wave:
             if member.open and sent is not None:
                 self._recovery.settle(member, error)
-
-
-def session_commits(session: Session | None) -> bool:
-    """Tell whether a session's COMMIT may have reached the server."""
-    return session is not None and session.committing
 
 
 def _flushes(member: Member) -> bool:
