@@ -23,6 +23,7 @@ from stepwell.events import (
     RunStarted,
     event_of,
 )
+from stepwell.runtime.blobs import reading
 from stepwell.runtime.ledger import LEASE_SECONDS
 from stepwell.runtime.loading import load
 from stepwell.savers.copying import copy_thread
@@ -349,6 +350,7 @@ class Machine:
         before = self._fold(reader, parent)
         base = load(reader, codec, plan, parent).base
         held = {record.seq: record for record in reader.records("t", row.parent_seq)}
+        codec = reading(reader, codec, "t", [row.body, *(record.body for record in held.values())])
         outcomes = {}
         for node, index, _, *outcome in loaded.opened.outcomes:
             if len(outcome) == 1:

@@ -261,13 +261,8 @@ class RowReader:
 
     def history(self, query: HistoryQuery) -> list[CheckpointRow]:
         """Return checkpoints, newest first."""
-        where: dict[str, Any] = {
-            "thread_id": query.thread_id,
-            "namespace": query.namespace,
-            "before_seq": query.before_seq,
-            "max_rows": _bound(query.limit),
-            "filter": filter_text(query.filter),
-        }
+        where: dict[str, Any] = {"thread_id": query.thread_id, "namespace": query.namespace}
+        where |= {"before_seq": query.before_seq, "max_rows": _bound(query.limit), "filter": filter_text(query.filter)}
         if query.line_from is not None:
             return self._rows("line", CHECKPOINTS, **where, line_from=query.line_from)
         return self._rows("history", CHECKPOINTS, **where, since_seq=query.since_seq)
