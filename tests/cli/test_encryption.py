@@ -28,7 +28,7 @@ def database(call: Call, folder: Path, key_file: str) -> Path:
 def test_without_a_key_a_database_is_verified_and_its_threads_listed(
     call: Call, answer: Answer, database: Path
 ) -> None:
-    assert answer("verify") == {"database": "stepwell.db", "faults": []}
+    assert answer("verify")["faults"] == []
     (listed,) = answer("threads")["threads"]
     assert (listed["thread"], listed["status"]) == ("t", "finished")
     assert "verify also finds" in call("verify").stderr
