@@ -1,14 +1,24 @@
 """The item store on PostgreSQL, of both versions (INV-14): the whole suite, and beside the threads of a saver."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from stepwell import PostgresSaver, PostgresStore
 from stepwell.testing.item_suite import *  # noqa: F403
+from tests.items.test_filters_fuzz import test_a_result_set_can_only_narrow
 from tests.stores.binaries import VERSIONS
 from tests.stores.databases import empty_database
+
+__all__ = ["test_a_result_set_can_only_narrow"]
+
+
+@pytest.fixture
+def store(worker_id: str) -> Iterator[PostgresStore]:
+    """What the fuzzed searches are asked of."""
+    with PostgresStore(empty_database(VERSIONS[-1], worker_id)) as made:
+        yield made
 
 
 @pytest.fixture(params=VERSIONS)
