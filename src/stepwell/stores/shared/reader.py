@@ -357,15 +357,16 @@ class RowReader:
 
     def _check_head(self, thread_id: str) -> None:
         """Raise where the row that the thread names as its last is missing or another, or where rows follow it."""
-        thread = self.thread(thread_id)
-        [(last,)] = self._fetch("last_seq", THREADS, {"thread_id": thread_id})
+        [(*columns, last, checkpoint, record)] = self._fetch("tail", THREADS, {"thread_id": thread_id})
+        thread = None if columns[0] is None else THREADS.verified(columns)
+        if thread is not None and thread.status == DELETED:
+            thread = None
         head_seq = 0 if thread is None else thread.head_seq
         if not isinstance(last, int) or last > head_seq:
             raise corrupt("threads", thread_id, "", f"rows up to seq {last!r} stand behind its head {head_seq}")
         if thread is None or head_seq == 0:
             return
-        found = self._fetch("head", THREADS, {"thread_id": thread_id, "seq": head_seq})
-        if found != [(thread.head_digest,)]:
+        if {checkpoint, record} != {thread.head_digest, None}:
             raise corrupt("threads", thread_id, head_seq, "lost tail: the last row committed is missing or another")
 
     def _check_span(self, thread_id: str, base_seq: int, first: int, last: int) -> None:
