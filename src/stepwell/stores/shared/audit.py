@@ -55,9 +55,7 @@ def audit(source: Source) -> Iterator[Fault]:
     """Yield every fault found."""
     try:
         yield from _database(source)
-        walked = set()
         for raw in source.stream("raw_threads", {"thread_id": None}):
-            walked.add(raw[0])
             yield from _Thread(source, raw).faults()
         for fingerprint, shape in source.stream("raw_shapes", {}):
             if not is_shape_of(shape, fingerprint.decode("utf-8", "backslashreplace")):
@@ -71,8 +69,6 @@ def audit(source: Source) -> Iterator[Fault]:
             told = f"keys row of thread {_shown(raw[0])}: {fault}"
             yield Fault.of(told, "keys", _named(raw[0]), "", fault, is_row=True)
         for table, thread_id in source.stream("orphans", {}):
-            if table == b"events" and thread_id in walked:
-                continue  # it has been said of each event
             owner = "run" if table == b"events" else "thread"
             reason = f"rows of thread {_shown(thread_id)} have no {owner} row"
             yield Fault.of(f"{table.decode()}: {reason}", table.decode(), _named(thread_id), "", reason)

@@ -20,5 +20,5 @@ union all
 select distinct cast('effects' as blob), cast(thread_id as blob) from effects
 where thread_id not in (select thread_id from threads)
 union all
-select distinct 'anchors', cast(thread_id as blob) from anchors
+select distinct cast('anchors' as blob), cast(thread_id as blob) from anchors
 where thread_id not in (select thread_id from threads)
