@@ -29,7 +29,7 @@ PLACES |= {"inbox": "message_id", "effects": "key"}
 """The column by which a fault names a row."""
 
 
-EVENTS_TRIED = 11
+EVENTS_TRIED = 29
 """Every so many events are damaged: all are alike."""
 
 

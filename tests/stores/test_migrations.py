@@ -16,6 +16,7 @@ import pytest
 
 from stepwell import points
 from stepwell.errors import SchemaMigrationError, SchemaNewerError, SchemaOutdatedError, UnsupportedStorageError
+from stepwell.stores.postgres.schema import SCRIPTS as POSTGRES
 from stepwell.stores.shared.migrating import known_migrations
 from stepwell.stores.sqlite import SqliteStore
 from stepwell.stores.sqlite.connection import migrate_at, schema_at
@@ -170,3 +171,9 @@ def test_migrations_are_numbered_without_gaps() -> None:
 
 def _open(parent: Connection, path: Path) -> None:
     SqliteStore(path).close()
+
+
+def test_migrations_come_in_pairs() -> None:
+    """The same numbers and names for both databases."""
+    names = [[migration.name for migration in known_migrations(each)] for each in (SCRIPTS, POSTGRES)]
+    assert names[0] == names[1]
