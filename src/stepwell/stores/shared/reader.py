@@ -12,7 +12,6 @@ from typing import Any
 
 from stepwell.errors import CorruptRecordError
 from stepwell.store import (
-    DAMAGED,
     DELETED,
     AnchorRow,
     BlobRow,
@@ -59,6 +58,7 @@ from stepwell.stores.shared.rows import (
     THREADS,
     Row,
     Table,
+    all_sound,
     corrupt,
     is_shape_of,
     listed,
@@ -251,10 +251,7 @@ class RowReader:
         if query.in_doubt:
             where |= {"thread_id": query.thread_id, "after_thread": thread}
             found = listed(EFFECTS, self._fetch("effects_in_doubt", EFFECTS, where), DAMAGED_EFFECT)
-            damaged = next((row for row in found if row.status == DAMAGED), None)
-            if query.thread_id is not None and damaged is not None:
-                raise EFFECTS.corrupt(damaged, NOT_ITS_DIGEST)
-            return found
+            return found if query.thread_id is None else all_sound(EFFECTS, found)
         if query.thread_id is None:
             return listed(EFFECTS, self._fetch("effects", EFFECTS, where | {"after_thread": thread}), DAMAGED_EFFECT)
         return self._rows("effects_of_thread", EFFECTS, thread_id=query.thread_id, **where)

@@ -119,6 +119,14 @@ def listed(table: Table[Row], found: Sequence[Sequence[Any]], damaged: Row) -> l
     return rows
 
 
+def all_sound(table: Table[Any], found: list[Any]) -> list[Any]:
+    """Return rows of `listed` in which none is damaged; raises for the first one that is."""
+    for row in found:
+        if row.status == DAMAGED:
+            raise table.corrupt(row, NOT_ITS_DIGEST)
+    return found
+
+
 def _placed(raw: Sequence[Any], damaged: Any) -> Any:
     given = dict(zip(damaged._fields, raw, strict=False))
     places = {name: given[name] for name in PLACES if given.get(name) is not None}
