@@ -263,6 +263,10 @@ if TYPE_CHECKING:
         RawChannel as RawChannel,
         RawCheckpoint as RawCheckpoint,
     )
+    from stepwell.savers.retention.choosing import (
+        PruneReport as PruneReport,
+        Ttl as Ttl,
+    )
     from stepwell.savers.runs import (
         RunPage as RunPage,
         RunRecord as RunRecord,

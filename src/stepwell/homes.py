@@ -65,6 +65,7 @@ HOMES = {
     "stepwell.runtime.steps.task": ("task",),
     "stepwell.runtime.waits": ("Awakeable", "awakeable", "sleep", "sleep_until", "wait_for"),
     "stepwell.codec.raw_value": ("RawValue",),
+    "stepwell.savers.retention.choosing": ("PruneReport", "Ttl"),
     "stepwell.savers.threads": ("ThreadSummary",),
     "stepwell.savers.tuples": (
         "Checkpoint",

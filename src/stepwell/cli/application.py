@@ -10,6 +10,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
+from keyword import iskeyword
 from typing import Any, NoReturn
 
 import click
@@ -21,7 +22,8 @@ from stepwell.cli.settings import Settings, global_options
 COMMANDS = (
     *("demo", "graph", "run", "resume", "retry", "fork", "signal"),
     *("threads", "runs", "history", "tree", "show", "events", "journal", "effects", "resolve", "approve", "reject"),
-    *("copy", "delete", "check", "verify", "repair", "migrate", "rekey", "completion", "version"),
+    *("copy", "export", "import", "prune", "delete", "stats", "vacuum"),
+    *("check", "verify", "repair", "migrate", "rekey", "completion", "version"),
 )
 
 
@@ -36,8 +38,9 @@ class Application(click.Group):
         """Import the command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"stepwell.cli.commands.{cmd_name}")
-        command: click.Command = getattr(module, cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        module = importlib.import_module(f"stepwell.cli.commands.{name}")
+        command: click.Command = getattr(module, name)
         return command
 
     def resolve_command(

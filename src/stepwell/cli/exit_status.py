@@ -125,6 +125,8 @@ STATUS_OF: Final = {
     "schema_newer": STORAGE,
     "schema_migration_failed": STORAGE,
     "newer_format": STORAGE,
+    "thread_file": CORRUPT,
+    "thread_file_newer": STORAGE,
     "encryption_error": STORAGE,
     "missing_key": STORAGE,
     "wrong_key": STORAGE,

@@ -11,7 +11,9 @@ from stepwell.runtime.config import thread_id_of
 from stepwell.savers.reading import ReadingSaver
 from stepwell.savers.retention.choosing import Age, PruneReport, Strategy, Threads, Ttl, prune, sweep, ttl_of
 from stepwell.savers.retention.moving import ThreadFile, export_thread, import_thread
+from stepwell.savers.retention.weighing import Stats, weigh
 from stepwell.savers.runs import ThreadId
+from stepwell.store import StoreSize
 
 
 class RetainingSaver(ReadingSaver):
@@ -68,6 +70,30 @@ class RetainingSaver(ReadingSaver):
     async def asweep(self, *, ttl: Any = None, unfinished: bool = False) -> PruneReport:
         """Do as `sweep`, without blocking the event loop."""
         return await asyncio.to_thread(self.sweep, ttl=ttl, unfinished=unfinished)
+
+    def stats(self, thread_id: ThreadId | None = None, *, limit: int | None = None) -> Stats:
+        """Weigh a thread, or all of them, the heaviest first and at most `limit`: bytes by table and by channel, and
+        the channel that grows with every superstep. No value is decoded. Raises UnknownThreadError.
+        """
+        return weigh(self.store, None if thread_id is None else thread_id_of(thread_id), limit)
+
+    async def astats(self, thread_id: ThreadId | None = None, *, limit: int | None = None) -> Stats:
+        """Do as `stats`, without blocking the event loop."""
+        return await asyncio.to_thread(self.stats, thread_id, limit=limit)
+
+    def vacuum(self, *, full: bool = False) -> tuple[StoreSize, StoreSize]:
+        """Give back the room of what was deleted; return what the database took before and takes now.
+
+        SQLite writes its file anew: that takes twice its size of free disk, and who writes waits meanwhile. PostgreSQL
+        makes the room usable again; with `full` it gives it back, and nobody reads or writes meanwhile.
+        """
+        before = self.store.size()
+        self.store.vacuum(full)
+        return before, self.store.size()
+
+    async def avacuum(self, *, full: bool = False) -> tuple[StoreSize, StoreSize]:
+        """Do as `vacuum`, without blocking the event loop."""
+        return await asyncio.to_thread(self.vacuum, full=full)
 
     def export_thread(self, thread_id: ThreadId, path: str | os.PathLike[str]) -> ThreadFile:
         """Write a thread to a file of its own: all lineages, records, runs, logs, effects and messages, as one snapshot

@@ -79,6 +79,7 @@ from stepwell.store.writes import (
     Restoration,
     Rows,
     StoredRow,
+    StoreSize,
 )
 
 __all__ = [
@@ -127,6 +128,7 @@ __all__ = [
     "Sealer",
     "ShapeRow",
     "Store",
+    "StoreSize",
     "StoredRow",
     "ThreadRow",
     "ThreadsQuery",

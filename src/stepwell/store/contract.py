@@ -45,6 +45,7 @@ from stepwell.store.writes import (
     Repair,
     Restoration,
     StoredRow,
+    StoreSize,
 )
 
 
@@ -298,6 +299,15 @@ class Store(Protocol):
     def repair(self, repair: Repair) -> bool:
         """Write a repair; durable when this returns. False, having written nothing, where the thread's row is not as
         seen any more."""
+        ...
+
+    def size(self) -> StoreSize:
+        """Return what the database takes."""
+        ...
+
+    def vacuum(self, full: bool = False) -> None:
+        """Give back what holds nothing any more. `full`: also where that locks others out meanwhile. A StoreError where
+        there is no room for it: nothing was changed."""
         ...
 
     def reading(self) -> AbstractContextManager[Reader]:

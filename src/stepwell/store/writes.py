@@ -191,6 +191,14 @@ class Restoration:
         return self.thread.thread_id
 
 
+class StoreSize(NamedTuple):
+    """What a database takes on its disk, or in memory."""
+
+    bytes: int
+    free: int | None
+    """Bytes of it that hold nothing, and that `vacuum` gives back; None where the database does not say."""
+
+
 class Pruned(NamedTuple):
     """How many rows went."""
 

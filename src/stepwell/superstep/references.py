@@ -6,6 +6,7 @@ nothing of the layout, so a new kind of entry is added here and in reading, and 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from stepwell.superstep import blobs, body as layout
@@ -33,3 +34,27 @@ def references(opened: layout.Opened, seq: int) -> References:
 def blobs_of(record_body: bytes) -> frozenset[bytes]:
     """Return the names of the values that a record needs."""
     return frozenset(blobs.names_in(record_body))
+
+
+class Needed(NamedTuple):
+    """The rows of the same thread without which some channels of a checkpoint cannot be read."""
+
+    checkpoints: Mapping[int, frozenset[str]]
+    """Seq → the channels that are read there."""
+    records: frozenset[int]
+
+
+def needed(opened: layout.Opened, seq: int, channels: Collection[str] | None) -> Needed:
+    """Return what these channels of a checkpoint need of other rows; None: all of them, and what it was made of. A row
+    that others need for one channel needs nothing for its others. Call it as `references`."""
+    found: dict[int, frozenset[str]] = {}
+    records: set[int] = set()
+    for key in opened.channels if channels is None else channels:
+        entry = opened._replace(channels={key: opened.channels[key]})
+        for holder in layout.needs(entry, seq):
+            if holder != seq:
+                found[holder] = found.get(holder, frozenset()) | {key}
+        records |= layout.records_of(opened, key)
+    if channels is None:
+        records |= references(opened, seq).records
+    return Needed(found, frozenset(records))

@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from stepwell.superstep import lifecycle
-from stepwell.superstep.references import References
+from stepwell.superstep.references import Needed
 
 
 class Policy(NamedTuple):
@@ -75,8 +75,8 @@ class Outline(NamedTuple):
     """Those that earlier prunings left."""
     pinned: Collection[int]
     """Checkpoints on which something stands."""
-    needs: Callable[[int], References]
-    """What a checkpoint that is there needs of other rows."""
+    needs: Callable[[int, frozenset[str] | None], Needed]
+    """What some channels of a checkpoint that is there, or (None) all of it, need of other rows."""
 
 
 class Marked(NamedTuple):
@@ -95,9 +95,9 @@ def mark(outline: Outline, policy: Policy) -> Marked:
     known = {gap.seq: gap for gap in outline.gaps}
     shown = [point for point in outline.points if point.seq not in known]
     kept = {point.seq for point in _chosen(shown, policy)} | (set(outline.pinned) & {point.seq for point in shown})
-    held, needed = _held(outline, kept)
+    held, records = _held(outline, kept)
     cut_points = frozenset(point.seq for point in outline.points if point.seq not in kept and point.seq not in held)
-    cut_notes = frozenset(note.seq for note in outline.notes if not _stays(note, kept, needed))
+    cut_notes = frozenset(note.seq for note in outline.notes if not _stays(note, kept, records))
     gaps = list(_gaps(outline, known, kept, held, cut_notes))
     return Marked(frozenset(kept), frozenset(held), cut_points, cut_notes, gaps)
 
@@ -114,20 +114,20 @@ def _chosen(shown: Sequence[Point], policy: Policy) -> Iterator[Point]:
 
 
 def _held(outline: Outline, kept: Collection[int]) -> tuple[set[int], set[int]]:
-    """Return the checkpoints that what is kept cannot do without, and the records that these were made of."""
-    held: set[int] = set()
-    needed: set[int] = set()
-    waiting = [*kept, *_answerable(outline, kept)]
+    """Return the checkpoints that what is kept cannot do without, and the records that these were made of. What is held
+    for one channel holds nothing for its others."""
+    held: dict[int, frozenset[str]] = dict.fromkeys(_answerable(outline, kept), frozenset())
+    records: set[int] = set()
+    waiting: list[tuple[int, frozenset[str] | None]] = [(seq, None) for seq in kept]
     while waiting:
-        seq = waiting.pop()
-        if seq not in kept:
-            if seq in held:
-                continue
-            held.add(seq)
-        found = outline.needs(seq)
-        needed |= found.records
-        waiting += (other for other in found.checkpoints if other not in kept and other not in held)
-    return held, needed
+        found = outline.needs(*waiting.pop())
+        records |= found.records
+        for other, channels in found.checkpoints.items():
+            fresh = channels - held.get(other, frozenset())
+            if other not in kept and (fresh or other not in held):
+                held[other] = held.get(other, frozenset()) | fresh
+                waiting.append((other, fresh))
+    return set(held), records
 
 
 def _answerable(outline: Outline, kept: Collection[int]) -> Iterator[int]:
@@ -139,8 +139,8 @@ def _answerable(outline: Outline, kept: Collection[int]) -> Iterator[int]:
             yield point.seq
 
 
-def _stays(note: Note, kept: Collection[int], needed: Collection[int]) -> bool:
-    return not note.base_seq or note.base_seq in kept or note.seq in needed or note.kind in lifecycle.EFFECT_KINDS
+def _stays(note: Note, kept: Collection[int], records: Collection[int]) -> bool:
+    return not note.base_seq or note.base_seq in kept or note.seq in records or note.kind in lifecycle.EFFECT_KINDS
 
 
 class _Before(NamedTuple):

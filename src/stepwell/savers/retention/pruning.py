@@ -7,7 +7,7 @@ meanwhile is read again. A run that is at work is never disturbed: its thread is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from stepwell.store import (
     seal_anchor,
 )
 from stepwell.superstep import body as layout, lifecycle
-from stepwell.superstep.references import References, references
+from stepwell.superstep.references import Needed, needed
 from stepwell.superstep.retention import Gap, Marked, Note, Outline, Point, Policy, mark, ranges
 
 
@@ -96,7 +96,7 @@ def _see(reader: Reader, thread: ThreadRow, policy: Policy) -> _Seen:
         [Note(*row[:3]) for row in records],
         [_gap(anchor) for anchor in anchors],
         _pinned(reader, thread, records),
-        lambda seq: _needs(reader, thread_id, seq),
+        lambda seq, channels: _needs(reader, thread_id, seq, channels),
     )
     return _Seen(thread, checkpoints, records, anchors, runs, mark(outline, policy))
 
@@ -114,10 +114,10 @@ def _chained(
         yield row
 
 
-def _needs(reader: Reader, thread_id: str, seq: int) -> References:
+def _needs(reader: Reader, thread_id: str, seq: int, channels: Collection[str] | None) -> Needed:
     (row,) = reader.checkpoints(thread_id, [seq])
     with layout.reading(row_name(row)):
-        return references(layout.open_checkpoint(row.body, row_name(row)), seq)
+        return needed(layout.open_checkpoint(row.body, row_name(row)), seq, channels)
 
 
 def _gap(row: AnchorRow) -> Gap:

@@ -27,6 +27,7 @@ from stepwell.store import (
     Restoration,
     Sealer,
     Store,
+    StoreSize,
     ThreadRow,
     is_encrypted,
 )
@@ -155,6 +156,14 @@ class LockedStore:
     def restore(self, restoration: Restoration) -> bool:
         """Write a thread as it was stored elsewhere: that takes no key."""
         return self.inner.restore(restoration)
+
+    def size(self) -> StoreSize:
+        """Return what the database takes."""
+        return self.inner.size()
+
+    def vacuum(self, full: bool = False) -> None:
+        """Give back what holds nothing any more: that takes no key."""
+        self.inner.vacuum(full)
 
     @contextmanager
     def reading(self) -> Iterator[LockedReader]:

@@ -34,6 +34,7 @@ from stepwell.store import (
     Restoration,
     Sealer,
     Store,
+    StoreSize,
     ThreadRow,
     ThreadsQuery,
     content_digest,
@@ -163,6 +164,14 @@ class EncryptedStore:
         """Write a repair. Its checkpoint, record and effects are sealed already."""
         repair.runs = [(self._sealer.run(run), epoch) for run, epoch in repair.runs]
         return self.inner.repair(repair)
+
+    def size(self) -> StoreSize:
+        """Return what the database takes."""
+        return self.inner.size()
+
+    def vacuum(self, full: bool = False) -> None:
+        """Give back what holds nothing any more."""
+        self.inner.vacuum(full)
 
     def _known_in_plaintext(self, message: Message) -> MessageRow:
         """Return the message that has this id, if it is the same and was left before there was encryption."""

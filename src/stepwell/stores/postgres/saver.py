@@ -29,9 +29,11 @@ from stepwell.store import (
     Restoration,
     Sealer,
     Store,
+    StoreSize,
     ThreadRow,
 )
-from stepwell.stores.postgres.connections import Connections
+from stepwell.stores.postgres import sql
+from stepwell.stores.postgres.connections import Connections, lent
 from stepwell.stores.postgres.snapshots import Snapshots
 from stepwell.stores.postgres.sql import SCHEMA
 from stepwell.stores.postgres.transaction import Transactions
@@ -128,6 +130,17 @@ class PostgresStore:
     def repair(self, repair: Repair) -> bool:
         """Write a repair; False where the thread's row is not as seen any more."""
         return bool(self._writer.run(repair))
+
+    def size(self) -> StoreSize:
+        """Return what the tables take, with their indexes."""
+        with lent(self.connections) as connection:
+            found = connection.execute(sql.query("size", self.schema)).fetchone()
+        return StoreSize(int(found[0]) if found is not None else 0, None)
+
+    def vacuum(self, full: bool = False) -> None:
+        """Make the room of what was deleted usable again; `full`: give it back, with the tables locked meanwhile."""
+        with lent(self.connections) as connection:
+            connection.execute(sql.query("vacuum_full" if full else "vacuum", self.schema))
 
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one consistent snapshot for reads."""

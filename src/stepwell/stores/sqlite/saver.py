@@ -7,9 +7,12 @@ copy reopens the file and holds no lease of the parent's; an in-memory one is cl
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TypeVar
+
+import apsw
 
 from stepwell.clock import Clock, SystemClock
 from stepwell.errors import UnsupportedStorageError
@@ -32,6 +35,7 @@ from stepwell.store import (
     Restoration,
     Sealer,
     Store,
+    StoreSize,
     ThreadRow,
 )
 from stepwell.stores.shared.fork import watch
@@ -42,6 +46,9 @@ from stepwell.stores.shared.writer import Writer
 from stepwell.stores.sqlite.connection import MEMORY, schema_at
 from stepwell.stores.sqlite.snapshots import FileSnapshots, MemorySnapshots
 from stepwell.stores.sqlite.transaction import Transactions
+from stepwell.stores.sqlite.vacuuming import size_of, vacuum
+
+Result = TypeVar("Result")
 
 SYNCHRONOUS = ("full", "normal")
 
@@ -74,6 +81,7 @@ class SqliteStore:
         self.sealer: Sealer = PLAIN
         self._clock = clock or SystemClock()
         transactions = Transactions(self.path, synchronous, self._clock, self.counts, vfs)
+        self._transactions = transactions
         self._writer = Writer(transactions, memory=not self.blocking)
         if max_bytes is not None:
             self._writer.transactions.limit(max_bytes)
@@ -148,6 +156,20 @@ class SqliteStore:
     def repair(self, repair: Repair) -> bool:
         """Write a repair; False where the thread's row is not as seen any more."""
         return bool(self._writer.run(repair))
+
+    def size(self) -> StoreSize:
+        """Return what the database takes."""
+        return self._alone(size_of)
+
+    def vacuum(self, full: bool = False) -> None:
+        """Write the database anew without its free pages; who writes waits meanwhile, `full` or not."""
+        self._alone(lambda connection: vacuum(connection, self.path))
+
+    def _alone(self, work: Callable[[apsw.Connection], Result]) -> Result:
+        """Do something on the writer's connection, between transactions."""
+        with self._writer.lock:
+            self._writer.check_open()
+            return work(self._transactions.opened())
 
     def reading(self) -> AbstractContextManager[Reader]:
         """Open one consistent snapshot for reads."""

@@ -64,6 +64,13 @@ class Transactions:
         self._on = Statements(sql.query, cursor.execute, self.connection.changes, locked_already)
         self._writes = Writes(self._on, leases, self._counts)
 
+    def opened(self) -> apsw.Connection:
+        """Return the connection; the caller holds the lock."""
+        if self.connection is None:
+            self._open()
+        assert self.connection is not None
+        return self.connection
+
     def limit(self, max_bytes: int) -> None:
         """Have SQLite refuse, as on a full disk, what would make the database larger than this."""
         assert self.connection is not None
