@@ -71,7 +71,7 @@ def lived(saver: SqliteSaver) -> CompiledGraph:
         graph.invoke({"log": [f"{number}"]}, THREAD)
         graph.invoke(Command(resume="yes"), THREAD)
     graph.fork(list(graph.get_state_history(THREAD))[2].config)
-    graph.invoke({"log": []}, THREAD, on_pending="discard")
+    graph.invoke({"log": [], "payload": "P" * 20_000}, THREAD, on_pending="discard")
     saver.store.append(Message("t", "m", "signal", "k", b"body", 1))
     saver.prune("t", keep_last=2)
     return graph
@@ -124,6 +124,18 @@ def test_a_payload_is_stored_once_and_pruning_with_a_vacuum_gives_the_room_back(
         saver.delete_thread("t")
         saver.vacuum()
         assert path.stat().st_size == saver.stats().size.bytes < 300_000
+
+
+def test_a_large_value_goes_with_the_last_row_that_refers_to_it(saver: SqliteSaver) -> None:
+    graph = graph_of(saver, lambda state: {"rewritten": state["payload"][:1] * 20_000})
+    for letter in "abc":
+        graph.invoke({"payload": letter * 20_000}, THREAD)
+    graph.invoke({"log": []}, THREAD)
+    assert rows(saver)["blobs"] == 6 // (2 if graph.get_state(THREAD).values["payload"] == "c" * 20_000 else 1)
+    saver.prune("t", keep_last=1)
+    assert rows(saver)["blobs"] == 1
+    assert graph.get_state(THREAD).values["payload"] == "c" * 20_000
+    assert graph.get_state(THREAD).values["rewritten"] == "c" * 20_000
 
 
 def test_a_vacuum_without_room_on_the_disk_says_so_and_changes_nothing(

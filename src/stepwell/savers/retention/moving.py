@@ -15,6 +15,7 @@ from stepwell.errors import ThreadExistsError, ThreadFileError, UnknownThreadErr
 from stepwell.savers.retention.thread_file import FORMAT, Written, header_of, rows_of
 from stepwell.store import (
     AnchorRow,
+    BlobRow,
     CheckpointRow,
     EffectRow,
     EventRow,
@@ -41,6 +42,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "checkpoints": CheckpointRow._fields,
     "lineages": (*LineageRow._fields, "digest"),
     "anchors": AnchorRow._fields,
+    "blobs": BlobRow._fields,
     "records": RecordRow._fields,
     "effects": EffectRow._fields,
     "events": EventRow._fields,

@@ -15,7 +15,8 @@ from stepwell.savers.retention.moving import COLUMNS
 from stepwell.savers.threads import list_threads
 from stepwell.store import Reader, Store, StoreSize, is_encrypted
 from stepwell.superstep import body as layout
-from stepwell.superstep.sizes import channel_sizes, record_sizes
+from stepwell.superstep.blobs import BlobRef
+from stepwell.superstep.sizes import Weight, channel_sizes, record_sizes
 
 LEAST_SUPERSTEPS = 4
 """Before so many, nothing is said to grow."""
@@ -119,11 +120,19 @@ def _weigh(reader: Reader, thread_id: str) -> ThreadWeight:
     tables: Counter[str] = Counter()
     rows: Counter[str] = Counter()
     lines: dict[str, _Line] = {}
+    apart: dict[bytes, int] = {}
+
+    def weight(data: Any) -> int:
+        """Weigh a value; one that is stored apart where it is first referred to."""
+        return apart.pop(data.name, 0) if isinstance(data, BlobRef) else len(data)
+
     for name, columns in reader.stored(thread_id):
         if name == "shapes":
             continue  # all threads share them
+        if name == "blobs":
+            apart[columns[1]] = len(columns[2])
         tables[name] += sum(map(_bytes, columns))
-        for channel, size in _channels(name, columns).items():
+        for channel, size in _channels(name, columns, weight).items():
             lines.setdefault(channel, _Line()).add(rows["checkpoints"], size)
         rows[name] += 1
     points = rows["checkpoints"]
@@ -147,14 +156,14 @@ _BODY = {name: COLUMNS[name].index("body") for name in ("checkpoints", "records"
 _KIND = COLUMNS["records"].index("kind")
 
 
-def _channels(name: str, columns: tuple[Any, ...]) -> Counter[str]:
+def _channels(name: str, columns: tuple[Any, ...], weight: Weight) -> Counter[str]:
     if name not in _BODY or is_encrypted(columns[_BODY[name]]):
         return Counter()
     body = columns[_BODY[name]]
     with layout.reading(f"a row of {name}"):
         if name == "records":
-            return record_sizes(columns[_KIND], body)
-        return channel_sizes(layout.open_checkpoint(body, "a checkpoint"))
+            return record_sizes(columns[_KIND], body, weight)
+        return channel_sizes(layout.open_checkpoint(body, "a checkpoint"), weight)
 
 
 def _bytes(value: Any) -> int:
