@@ -223,7 +223,10 @@ class _Thread:
                 self._referred.setdefault(name, (table, row.seq))
 
     def _refers(self, row: CheckpointRow) -> None:
-        """Note what a checkpoint needs besides its parent. A body that no run wrote says nothing of it."""
+        """Note what a checkpoint needs besides its parent. A body that no run wrote says nothing of it; a held one is
+        read for some of its channels only, and its anchor sees to it that it is there."""
+        if (anchor := self._anchors.get(row.seq)) is not None and anchor.held:
+            return
         try:
             with layout.reading(""):
                 needs = references(layout.open_checkpoint(row.body, ""), row.seq)

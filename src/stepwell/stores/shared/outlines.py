@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from stepwell.store import AnchorRow, RecordRow
-from stepwell.stores.shared.rows import Table, corrupt
+from stepwell.stores.shared.rows import RECORDS, Table, corrupt
 
 PAGE = 1000
 
@@ -17,6 +17,15 @@ def pages(fetch: Callable[..., list[Any]], name: str, table: Table[Any], thread_
     while found := fetch(name, table, {"thread_id": thread_id, "after": after, "max_rows": PAGE}):
         yield from found
         after = found[-1][0]
+
+
+def check_span(fetch: Callable[..., list[Any]], thread_id: str, base_seq: int, first: int, last: int) -> None:
+    """Raise where one of the records of a base from this ordinal to that is missing."""
+    where = {"thread_id": thread_id, "base_seq": base_seq, "first": first, "last": last}
+    [(there,)] = fetch("count_records", RECORDS, where)
+    if there != last - first + 1:
+        reason = f"{last - first + 1 - there} of the records {first} to {last} of this base are missing"
+        raise corrupt("records", thread_id, base_seq, reason)
 
 
 def without_gaps(rows: list[RecordRow], anchors: Callable[..., list[AnchorRow]]) -> list[RecordRow]:

@@ -37,7 +37,7 @@ from stepwell.store import (
 )
 from stepwell.stores.shared.audit import audit_thread
 from stepwell.stores.shared.filters import filter_text
-from stepwell.stores.shared.outlines import pages, spans, without_gaps
+from stepwell.stores.shared.outlines import check_span, pages, spans, without_gaps
 from stepwell.stores.shared.restoring import stored_rows
 from stepwell.stores.shared.rows import (
     ANCHORS,
@@ -197,7 +197,7 @@ class RowReader:
         )
         goes_on = query.limit is not None and len(found) == query.limit
         for base_seq, first, last in spans(found, goes_on):
-            self._check_span(query.thread_id, base_seq, first, last)
+            check_span(self._fetch, query.thread_id, base_seq, first, last)
         return found
 
     def record(self, thread_id: str, seq: int) -> RecordRow:
@@ -365,14 +365,6 @@ class RowReader:
             return
         if {checkpoint, record} != {thread.head_digest, None}:
             raise corrupt("threads", thread_id, head_seq, "lost tail: the last row committed is missing or another")
-
-    def _check_span(self, thread_id: str, base_seq: int, first: int, last: int) -> None:
-        """Raise where one of the records of a base from this ordinal to that is missing."""
-        where = {"thread_id": thread_id, "base_seq": base_seq, "first": first, "last": last}
-        [(there,)] = self._fetch("count_records", RECORDS, where)
-        if there != last - first + 1:
-            reason = f"{last - first + 1 - there} of the records {first} to {last} of this base are missing"
-            raise corrupt("records", thread_id, base_seq, reason)
 
     def _without_gaps(self, rows: list[RecordRow]) -> list[RecordRow]:
         return without_gaps(rows, lambda **where: self._rows("anchor", ANCHORS, **where))
