@@ -37,7 +37,7 @@ from stepwell.store import (
 )
 from stepwell.stores.shared.audit import audit_thread
 from stepwell.stores.shared.filters import filter_text
-from stepwell.stores.shared.outlines import check_span, pages, spans, without_gaps
+from stepwell.stores.shared.outlines import check_span, check_tail, pages, spans, without_gaps
 from stepwell.stores.shared.restoring import stored_rows
 from stepwell.stores.shared.rows import (
     ANCHORS,
@@ -354,17 +354,7 @@ class RowReader:
 
     def _check_head(self, thread_id: str) -> None:
         """Raise where the row that the thread names as its last is missing or another, or where rows follow it."""
-        [(*columns, last, checkpoint, record)] = self._fetch("tail", THREADS, {"thread_id": thread_id})
-        thread = None if columns[0] is None else THREADS.verified(columns)
-        if thread is not None and thread.status == DELETED:
-            thread = None
-        head_seq = 0 if thread is None else thread.head_seq
-        if not isinstance(last, int) or last > head_seq:
-            raise corrupt("threads", thread_id, "", f"rows up to seq {last!r} stand behind its head {head_seq}")
-        if thread is None or head_seq == 0:
-            return
-        if {checkpoint, record} != {thread.head_digest, None}:
-            raise corrupt("threads", thread_id, head_seq, "lost tail: the last row committed is missing or another")
+        check_tail(thread_id, *self._fetch("tail", THREADS, {"thread_id": thread_id}))
 
     def _without_gaps(self, rows: list[RecordRow]) -> list[RecordRow]:
         return without_gaps(rows, lambda **where: self._rows("anchor", ANCHORS, **where))
