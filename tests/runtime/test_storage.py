@@ -1,8 +1,10 @@
 """What is stored, and what it costs: counted in bytes, rows and queries, never timed."""
 
 import operator
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -249,6 +251,56 @@ def test_a_reducer_of_ones_own_is_found_by_its_name(saver: SqliteSaver) -> None:
     renamed = graph_with(DeltaChannel(lambda value, writes: merged(value, writes), name=f"{merged.__module__}:merged"))
     assert renamed.get_state(thread()).values == live
     assert renamed.invoke({"log": ["more"]}, thread())["log"] == ["in", "a", "more", "a"]
+
+
+def extended(value: Any, writes: Sequence[Any]) -> Any:
+    for write in writes:
+        value.extend(write)
+    return value
+
+
+def counted(value: Any, writes: Sequence[Any]) -> Any:
+    for write in writes:
+        value.update(write)
+    return value
+
+
+def kept(value: Any, writes: Sequence[Any]) -> Any:
+    value.items = [*value.items, *writes]
+    return value
+
+
+@dataclass
+class Box:
+    items: list[Any] = field(default_factory=list)
+
+
+def pushed(value: Any, write: Any) -> Any:
+    value.extend(write)
+    return value
+
+
+@pytest.mark.parametrize(
+    ("kind", "channel", "write", "at"),
+    [
+        (deque, DeltaChannel(extended), [1], lambda n: deque([1] * n)),
+        (bytearray, DeltaChannel(extended), b"x", lambda n: bytearray(b"x" * n)),
+        (Counter, DeltaChannel(counted), {"x": 1}, lambda n: Counter({"x": n} if n else {})),
+        (Box, DeltaChannel(kept), 1, lambda n: Box([1] * n)),
+        (deque, pushed, [1], lambda n: deque([1] * n)),
+    ],
+)
+@pytest.mark.usefixtures("long_chains")
+def test_a_reducer_that_changes_the_value_it_is_given_changes_nobody_elses(
+    memory_saver: InMemorySaver, kind: Any, channel: Any, write: Any, at: Any
+) -> None:
+    """Not what a router of the same node sees beside it, not the value that is folded again from what was stored, not
+    what the other checkpoints of a page of the history hold."""
+    schema: Any = TypedDict("schema", {"log": Annotated[list[str], operator.add], "own": Annotated[kind, channel]})
+    graph = looping(6, schema, lambda state: {"log": ["x"], "own": write}).compile(checkpointer=memory_saver)
+    assert graph.invoke({"log": []}, thread("t"))["own"] == at(6)
+    told = [snapshot.values["own"] for snapshot in graph.get_state_history(thread("t")) if "own" in snapshot.values]
+    assert told[:7] == [at(n) for n in range(6, -1, -1)]
 
 
 def test_a_thread_of_any_length_is_resumed_in_a_bounded_number_of_reads(

@@ -7,6 +7,7 @@ kept: each method is a function of its arguments, so the same writes in the same
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stepwell.errors import InvalidUpdateError
@@ -93,6 +94,14 @@ def overwritten(write: Any) -> tuple[bool, Any]:
         if write.get("type") == OVERWRITE and "value" in write:
             return True, write["value"]
     return False, None
+
+
+def unshared(value: Any) -> Any:
+    """Return a shallow copy to hand to a reducer: one that changes its argument must not change what others hold."""
+    try:
+        return copy(value)
+    except Exception:  # a class that refuses to be copied: then it cannot be helped
+        return value
 
 
 def only_write(writes: Sequence[Any], refusal: str, key: str) -> Any:

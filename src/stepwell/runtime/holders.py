@@ -155,15 +155,15 @@ class Holders:
     def _folded(self, codec: Codec, key: str, seq: int, rules: Rules) -> Any:
         deltas = [seq, *self._before(key, seq)]
         snapshot = deltas.pop()
-        reading = self.reading(codec)
-        whole = self._decoded.get((key, snapshot))
+        reading, name = self.reading(codec), self[seq].channels[key][1][0]
+        decoded = self._decoded if name in BUILT_IN else {}  # a user's reducer may change what it is given
+        whole = decoded.get((key, snapshot))
         if whole is None:
-            whole = self._decoded[key, snapshot] = [reading.loads(self.data(key, snapshot), key)]
-        writes = [write for at in reversed(deltas) for write in self._writes(reading, key, at)]
+            whole = decoded[key, snapshot] = [reading.loads(self.data(key, snapshot), key)]
+        writes = [write for at in reversed(deltas) for write in self._writes(reading, key, at, decoded)]
         for part in (*whole, *writes):
             if isinstance(part, Unreadable):
                 return part
-        name = self[seq].channels[key][1][0]
         rule = BUILT_IN.get(name) or rules.get(name)
         if rule is None:
             error = UnknownReducerError(thread_id=self.thread_id, channel=key, reducer=name, seq=seq)
@@ -182,10 +182,10 @@ class Holders:
         delta = layout.delta_of(self[seq], key, self._name(seq)) if key in self[seq].channels else None
         return [] if delta is None else delta.links
 
-    def _writes(self, codec: Codec, key: str, seq: int) -> list[Any]:
-        found = self._decoded.get((key, seq))
+    def _writes(self, codec: Codec, key: str, seq: int, decoded: dict[Place, list[Any]]) -> list[Any]:
+        found = decoded.get((key, seq))
         if found is None:
-            found = self._decoded[key, seq] = [codec.loads(data, key) for data in self._datas(key, seq)]
+            found = decoded[key, seq] = [codec.loads(data, key) for data in self._datas(key, seq)]
         return found
 
     def _datas(self, key: str, seq: int) -> Iterator[layout.Stored]:

@@ -7,10 +7,10 @@ no trace. Nothing is changed in place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from typing import Any, NamedTuple
 
 from stepwell.errors import InvalidUpdateError, MergeError, StateValidationError
+from stepwell.graph.channel import unshared
 from stepwell.graph.types import END, MISSING, START, Send
 from stepwell.plan.tables import Plan
 from stepwell.superstep.outcome import Route, Succeeded, Write, check_send
@@ -188,13 +188,10 @@ def view(plan: Plan, state: State, writes: Iterable[Write]) -> Mapping[str, Any]
         grouped.setdefault(key, []).append(value)
     values = dict(state.values)
     for key, written in grouped.items():
-        if type(values.get(key)) in _BUILT_IN:  # a reducer that changes its argument must not change the base
-            values[key] = copy(values[key])
+        if key in values and key not in plan.replaced:
+            values[key] = unshared(values[key])
         _put(values, key, _fold_one(plan, key, values.get(key, MISSING), written, ()))
     return values
-
-
-_BUILT_IN = frozenset({list, dict, set})
 
 
 def branch_targets(plan: Plan, node: str, path_map: Mapping[Any, str] | None, result: Any) -> list[Route]:

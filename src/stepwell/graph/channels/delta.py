@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
-from stepwell.graph.channel import Channel, overwritten
+from stepwell.graph.channel import Channel, overwritten, unshared
 from stepwell.graph.channels.reduced import first_value, replacing, same_reducer
 from stepwell.graph.declared import function_text
 from stepwell.graph.deltas import DeltaRule
 from stepwell.graph.message_shapes import id_of, with_id
 from stepwell.graph.types import MISSING, Overwrite
-
-_BUILT_IN = frozenset({list, dict, set})
 
 
 class DeltaChannel(Channel):
@@ -23,7 +21,8 @@ class DeltaChannel(Channel):
     Use it as `Annotated[list, DeltaChannel(reducer)]`. A checkpoint stores what was written instead of the value; now
     and then, at the latest after `snapshot_frequency` supersteps that wrote, it stores the value. Reading folds what
     was written since in one call, so the reducer must be a function of its arguments and not mind how writes are
-    batched: `reducer(reducer(value, xs), ys) == reducer(value, xs + ys)`.
+    batched: `reducer(reducer(value, xs), ys) == reducer(value, xs + ys)`. It may change the value it is given,
+    which is a copy, and must not change what that holds.
 
     `name` is what the reducer is recorded by: `module:qualname` unless given. Give it before you rename the function,
     and another one when you change what it does.
@@ -64,8 +63,8 @@ class DeltaChannel(Channel):
         return self._folded(self.initial() if current is MISSING else current, writes)
 
     def _folded(self, value: Any, writes: Sequence[Any]) -> Any:
-        """Call the reducer. One that changes its argument must not change what others hold."""
-        return self.reducer(copy(value) if type(value) in _BUILT_IN else value, list(writes))
+        """Call the reducer with a value of its own."""
+        return self.reducer(unshared(value), list(writes))
 
     def with_ids(self, write: Any, make_id: Callable[[int], str]) -> Any:
         """Give messages of langchain-core their ids before they are stored: a reducer that made them up would make up
