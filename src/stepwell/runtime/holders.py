@@ -73,33 +73,41 @@ class Holders:
         self.gather(reader, ((key, held) for seq in seqs for key, held in layout.holds_of(self[seq], seq).items()))
 
     def gather(self, reader: Reader, held: Iterable[Place]) -> None:
-        """Fetch all that these channels need, each held by the row at this seq."""
-        waiting = list(held)
-        absent: list[Place] = []
-        seen, needed = set(waiting), set[int]()
-        while waiting or absent:
-            if not waiting:
-                self._fetch(reader, {seq for _, seq in absent})
-                waiting, absent = absent, []
-            key, seq = place = waiting.pop()
-            if seq not in self._opened and seq not in self.rows:
-                absent.append(place)
-                continue
-            opened = self[seq]
-            if stands_apart(opened, key):
-                needed |= layout.records_of(opened, key)
-                further = {(key, seq - link) for link in self._links(key, seq)} - seen
-                seen |= further
-                waiting += further
+        """Fetch all that these channels need, each held by the row at this seq.
+
+        Of a chain only every row that the last one looked at names last has to be looked at: the rows between follow
+        from its links, and are fetched with it.
+        """
+        ends = list(held)
+        seen, between, needed = set(ends), set[Place](), set[int]()
+        while ends:
+            self._fetch(reader, ends)
+            before: list[Place] = []
+            for key, seq in ends:
+                if not stands_apart(self[seq], key):
+                    continue
+                needed |= layout.records_of(self[seq], key)
+                chain = [(key, seq - link) for link in self._links(key, seq)]
+                between.update(chain)
+                if chain and chain[-1] not in seen:
+                    seen.add(chain[-1])
+                    before.append(chain[-1])
+            ends = before
+        between -= seen
+        self._fetch(reader, between)
+        for key, seq in between:
+            needed |= layout.records_of(self[seq], key)
         for row in reader.records_at(self.thread_id, sorted(needed)) if needed else ():
             self.records[row.seq] = row
-        if self._may_refer():
-            self.fetch_blobs(reader, {name for key, seq in seen for name in names_of([*self._parts(key, seq)])})
+        found = {name for key, seq in self._referring(seen | between) for name in names_of([*self._parts(key, seq)])}
+        self.fetch_blobs(reader, found)
 
-    def _may_refer(self) -> bool:
-        if self._opened.keys() - self.rows.keys():  # what came open is not known
-            return True
-        return may_refer(row.body for row in self.rows.values()) or may_refer(row.body for row in self.records.values())
+    def _referring(self, places: set[Place]) -> Iterable[Place]:
+        """Return the places whose values may refer to others: no body is looked through that cannot."""
+        if may_refer(record.body for record in self.records.values()):
+            return places
+        plain = {seq for seq, row in self.rows.items() if not may_refer((row.body,))}
+        return [place for place in places if place[1] not in plain]
 
     def fetch_blobs(self, reader: Reader, names: set[bytes]) -> None:
         """Fetch the values of these names that are not here yet."""
@@ -119,8 +127,9 @@ class Holders:
         delta = self[seq].channels[key][0] == layout.DELTA
         return self._datas(key, seq) if delta else (self.data(key, seq),)
 
-    def _fetch(self, reader: Reader, seqs: set[int]) -> None:
-        for row in reader.checkpoints(self.thread_id, sorted(seqs)):
+    def _fetch(self, reader: Reader, places: Iterable[Place]) -> None:
+        absent = {seq for _, seq in places} - self.rows.keys() - self._opened.keys()
+        for row in reader.checkpoints(self.thread_id, sorted(absent)) if absent else ():
             self.rows[row.seq] = row
 
     # -- values ------------------------------------------------------------------------------------------------------
@@ -153,8 +162,7 @@ class Holders:
         return found
 
     def _folded(self, codec: Codec, key: str, seq: int, rules: Rules) -> Any:
-        deltas = [seq, *self._before(key, seq)]
-        snapshot = deltas.pop()
+        *deltas, snapshot = self._chain(key, seq)
         reading, name = self.reading(codec), self[seq].channels[key][1][0]
         decoded = self._decoded if name in BUILT_IN else {}  # a user's reducer may change what it is given
         whole = decoded.get((key, snapshot))
@@ -172,11 +180,13 @@ class Holders:
             raise error
         return rule.fold(whole[0], writes)
 
-    def _before(self, key: str, seq: int) -> Iterator[int]:
-        """Yield the rows before a delta, back to the one that holds the value whole."""
-        while links := self._links(key, seq):
-            seq -= links[0]
-            yield seq
+    def _chain(self, key: str, seq: int) -> list[int]:
+        """Return the rows of a chain, from a delta back to the one that holds the value whole."""
+        rows = [seq]
+        while links := self._links(key, rows[-1]):
+            last = rows[-1]
+            rows += [last - link for link in links]
+        return rows
 
     def _links(self, key: str, seq: int) -> list[int]:
         delta = layout.delta_of(self[seq], key, self._name(seq)) if key in self[seq].channels else None
@@ -190,12 +200,11 @@ class Holders:
 
     def _datas(self, key: str, seq: int) -> Iterator[layout.Stored]:
         """Yield the writes that a delta folds, in their order."""
-        opened, name = self[seq], self._name(seq)
-        delta = layout.delta_of(opened, key, name)
-        yield from delta.writes if delta is not None else ()
+        opened = self[seq]
+        yield from layout.carried_writes(opened, key)
         for write in layout.writes_of(opened, key):
             if isinstance(write, int):
-                yield from self._recorded(key, write, name)
+                yield from self._recorded(key, write, self._name(seq))
             else:
                 yield write
 

@@ -91,6 +91,12 @@ def delta_of(opened: Opened, key: str, record: str) -> Delta | None:
     return delta
 
 
+def carried_writes(opened: Opened, key: str) -> list[Stored]:
+    """Return the writes of a delta that no outcome of its body holds."""
+    kind, payload = opened.channels[key]
+    return Delta(*payload).writes if kind == DELTA else []
+
+
 def writes_of(opened: Opened, key: str) -> Iterator[Stored | int]:
     """Yield what this superstep wrote to a channel, in the order in which it was folded: bytes, or the seq of the
     record that holds an outcome with writes of its own."""
