@@ -63,7 +63,9 @@ def test_an_encryption_of_a_module_serves_too(call: Call, answer: Answer, databa
 
 
 @pytest.mark.parametrize(
-    "text", ["", "# nothing\n", "k\n", f"k={FORMS['hex'][:-2]}\n", f"={FORMS['hex']}\n", f"{FORMS['base64'][:-1]}\n"]
+    "text",
+    ["", "# nothing\n", "k\n", f"k={FORMS['hex'][:-2]}\n", f"={FORMS['hex']}\n", f"{FORMS['base64'][:-1]}\n"],
+    ids=["empty", "comment", "id", "short", "no-id", "unpadded"],
 )
 def test_what_is_no_key_is_refused_and_not_repeated(text: str, call: Call, database: Path, folder: Path) -> None:
     (folder / "bad.txt").write_text(text)

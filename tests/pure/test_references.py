@@ -35,7 +35,7 @@ def test_a_checkpoint_that_holds_everything_itself_needs_no_other_row() -> None:
 
 @pytest.mark.parametrize("outcomes, channels", [([["a", None, 0, "x"]], {}), ([], {"log": [layout.DISTANCE, "x"]})])
 def test_what_does_not_fit_the_layout_is_a_corrupt_record(outcomes: Any, channels: Any) -> None:
-    body = ormsgpack.packb([layout.FORMAT, outcomes, channels, [], {}, [], {}, [], []])
+    body = ormsgpack.packb([layout.FORMAT, outcomes, channels, [], [], {}, [], {}, [], []])
     with pytest.raises(CorruptRecordError), layout.reading("checkpoint 9"):
         references(_opened(body), 9)
 

@@ -78,24 +78,23 @@ class Holders:
         Of a chain only every row that the last one looked at names last has to be looked at: the rows between follow
         from its links, and are fetched with it.
         """
-        ends = list(held)
-        seen, between, needed = set(ends), set[Place](), set[int]()
-        while ends:
-            self._fetch(reader, ends)
-            before: list[Place] = []
-            for key, seq in ends:
-                if not stands_apart(self[seq], key):
-                    continue
-                needed |= layout.records_of(self[seq], key)
-                chain = [(key, seq - link) for link in self._links(key, seq)]
-                between.update(chain)
-                if chain and chain[-1] not in seen:
-                    seen.add(chain[-1])
-                    before.append(chain[-1])
-            ends = before
-        between -= seen
-        self._fetch(reader, between)
-        for key, seq in between:
+        waiting = list(held)
+        seen, between, needed = set(waiting), set[Place](), set[int]()
+        while waiting:
+            later: list[Place] = []
+            for key, seq in waiting:
+                if not self._has(seq):
+                    later.append((key, seq))
+                elif stands_apart(self[seq], key):
+                    needed |= layout.records_of(self[seq], key)
+                    chain = [(key, seq - link) for link in self._links(key, seq)]
+                    between.update(chain)
+                    if chain and chain[-1] not in seen:
+                        seen.add(chain[-1])
+                        later.append(chain[-1])
+            waiting = later
+            self._fetch(reader, between.union(waiting))
+        for key, seq in between - seen:
             needed |= layout.records_of(self[seq], key)
         for row in reader.records_at(self.thread_id, sorted(needed)) if needed else ():
             self.records[row.seq] = row
@@ -127,8 +126,11 @@ class Holders:
         delta = self[seq].channels[key][0] == layout.DELTA
         return self._datas(key, seq) if delta else (self.data(key, seq),)
 
+    def _has(self, seq: int) -> bool:
+        return seq in self.rows or seq in self._opened
+
     def _fetch(self, reader: Reader, places: Iterable[Place]) -> None:
-        absent = {seq for _, seq in places} - self.rows.keys() - self._opened.keys()
+        absent = {seq for _, seq in places if not self._has(seq)}
         for row in reader.checkpoints(self.thread_id, sorted(absent)) if absent else ():
             self.rows[row.seq] = row
 

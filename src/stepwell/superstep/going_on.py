@@ -12,6 +12,8 @@ from stepwell.superstep import body as layout
 
 def going_on(opened: layout.Opened, seq: int, new_seq: int) -> bytes:
     """Return the body at `new_seq` of a fork of the checkpoint at `seq`."""
-    channels = {key: (layout.DISTANCE, new_seq - holder) for key, holder in layout.holds_of(opened, seq).items()}
+    held: dict[int, list[str]] = {}
+    for key, holder in layout.holds_of(opened, seq).items():
+        held.setdefault(new_seq - holder, []).append(key)
     kept = (opened.next, opened.barriers, opened.deferred, opened.activations, opened.writers)
-    return ormsgpack.packb((layout.FORMAT, [], channels, *kept, []), option=ormsgpack.OPT_NON_STR_KEYS)
+    return ormsgpack.packb((layout.FORMAT, [], {}, [*held.items()], *kept, []), option=ormsgpack.OPT_NON_STR_KEYS)

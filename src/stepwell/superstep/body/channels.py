@@ -8,7 +8,8 @@
               bytes; all up to it have `weight`. `links` are distances to the rows of the chain before this one
     POINTER   [outcome, write]: the value is that write of an outcome of this body; of one that a record holds, the only
               write of the channel (no write named)
-    DISTANCE  how many seqs back the row lies that holds the value
+    DISTANCE  how many seqs back the row lies that holds the value. A body lists the channels of one distance together,
+              apart from the others: most of a state is as it was, where it was
 
 No value is decoded here.
 """

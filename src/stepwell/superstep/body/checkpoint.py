@@ -60,10 +60,11 @@ def encode_checkpoint(
     stored, places = _outcomes(codec, plan, outcomes)
     grown = grow(codec, plan, state, seq, stored, outcomes, holds, ground) if ground is not None else {}
     channels: dict[str, Any] = {}
+    held: dict[int, list[str]] = {}
     reread: dict[str, Any] = {}
     for key, value in state.values.items():
         if key in holds:
-            channels[key] = (DISTANCE, seq - holds[key])
+            held.setdefault(seq - holds[key], []).append(key)
             continue
         place = places.get(key)
         if place is not None and value is place[2]:
@@ -83,6 +84,7 @@ def encode_checkpoint(
         FORMAT,
         stored,
         channels,
+        [*held.items()],
         [encode_planned(codec, planned) for planned in state.next],
         {join: sorted(arrived) for join, arrived in state.barriers.items()} if state.barriers else {},
         sorted(state.deferred),
@@ -124,17 +126,21 @@ def _dumps(codec: Codec, value: Any, key: str, writers: Sequence[str]) -> bytes:
         raise blame(error, writers) from None
 
 
-_PARTS = (list, dict, list, dict, list, dict, list, list)
+_PARTS = (list, dict, list, list, dict, list, dict, list, list)
 
 
 def open_checkpoint(body: bytes, record: str) -> Opened:
     """Return the body's parts without decoding user values."""
-    parts = unpack(body, record, len(_PARTS))
+    outcomes, channels, held, *rest = parts = unpack(body, record, len(_PARTS))
     expect(tuple(map(type, parts)) == _PARTS, record)
-    for entry in parts[1].values():
+    for entry in (*channels.values(), *held):
         if type(entry) is not list or len(entry) != 2:
             expect(False, record)
-    return Opened._make(parts)
+    for distance, keys in held:
+        expect(type(distance) is int and type(keys) is list and all(type(key) is str for key in keys), record)
+        expect(channels.keys().isdisjoint(keys), record)
+        channels.update((key, [DISTANCE, distance]) for key in keys)
+    return Opened(outcomes, channels, *rest)
 
 
 def inline_outcomes(opened: Opened) -> list[tuple[str, int | None, bytes]]:
