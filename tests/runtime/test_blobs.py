@@ -11,6 +11,7 @@ import pytest
 from stepwell import (
     Command,
     CorruptRecordError,
+    InMemorySaver,
     InvalidConfigError,
     Send,
     SqliteSaver,
@@ -136,6 +137,40 @@ def test_a_value_that_is_missing_is_found_and_named(saver: SqliteSaver, tmp_path
     assert any("that it refers to is missing" in fault for fault in map(str, saver.store.verify()))
     graph.invoke({"log": ["a long enough input"]}, thread("other"))  # no other thread is harmed
     saver.delete_thread("t")
+
+
+@pytest.mark.usefixtures("all_large")
+@pytest.mark.parametrize("damage", ["delete from blobs", "update blobs set body = x'c101'"])
+def test_a_thread_with_a_damaged_value_is_repaired_and_goes_on(damage: str) -> None:
+    """Whatever value it is: the thread goes on from a checkpoint that can be read, writes the same values once more,
+    and stays sound, also when it is pruned."""
+    repaired = 0
+    with InMemorySaver() as saver:
+        graph = everything().compile(checkpointer=saver)
+        for number in range(len(_lived(saver, "t"))):
+            at = thread(thread_id := f"t{number}")
+            name = _lived(saver, thread_id)[number]
+            connection = saver.store._writer.transactions.connection
+            assert connection is not None
+            connection.execute(f"{damage} where thread_id = ?1 and name = ?2", (thread_id, name))
+            if saver.verify(thread_id).threads[0].last_good is None:
+                continue
+            saver.repair(thread_id)
+            repaired += 1
+            while (stands := graph.get_state(at)).next:
+                graph.invoke(Command(resume="answer " * 30) if stands.interrupts else None, at)
+            assert saver.verify(thread_id).is_sound
+            saver.prune(thread_id)
+            assert saver.verify(thread_id).is_sound
+    assert repaired > number / 2
+
+
+def _lived(saver: SqliteSaver, thread_id: str) -> list[bytes]:
+    """Return the names of the values of a thread that has lived."""
+    graph = everything().compile(checkpointer=saver)
+    graph.invoke({"log": ["in " * 40], "doc": LARGE}, thread(thread_id))
+    graph.invoke(Command(resume="answer " * 30), thread(thread_id))
+    return names(saver, thread_id)
 
 
 def test_G2_pruning_takes_the_values_that_nothing_refers_to_any_more(saver: SqliteSaver) -> None:

@@ -10,7 +10,7 @@ thread's epoch. What is written:
   of it, by the lease holder;
 - an *event* row per lifecycle event of a run that keeps a log: immutable, chained to the event before it;
 - an *anchor* row where a thread was pruned: it stands in the chain for what was cut;
-- a *blob* row per large value of a thread: immutable, named by its content, referred to by checkpoints and records;
+- a *blob* row per large value of a thread, named by its content, referred to by checkpoints and records;
 - an *item* row per item of the item store: of no thread, changed by whoever writes it. What a run's nodes wrote comes
   with the commit that consumes their outcomes, and lands only with it;
 - a *key* row per thread of an encrypted database: the wrapped data key of what its rows say, written with its first

@@ -5,9 +5,8 @@ Every channel is where it was, what was planned is planned, nothing that ran com
 
 from __future__ import annotations
 
-import ormsgpack
-
 from stepwell.superstep import body as layout
+from stepwell.superstep.blobs import pack
 
 
 def going_on(opened: layout.Opened, seq: int, new_seq: int) -> bytes:
@@ -16,4 +15,4 @@ def going_on(opened: layout.Opened, seq: int, new_seq: int) -> bytes:
     for key, holder in layout.holds_of(opened, seq).items():
         held.setdefault(new_seq - holder, []).append(key)
     kept = (opened.next, opened.barriers, opened.deferred, opened.activations, opened.writers)
-    return ormsgpack.packb((layout.FORMAT, [], {}, [*held.items()], *kept, []), option=ormsgpack.OPT_NON_STR_KEYS)
+    return pack((layout.FORMAT, [], {}, [*held.items()], *kept, []))

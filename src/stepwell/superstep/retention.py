@@ -4,7 +4,7 @@ A checkpoint is *kept*, which shows in the history, *held*, which does not, or *
 so, or where something stands on it: it is the newest of its lineage, a lineage was forked from it, a question that is
 open was asked on it, an effect is in doubt on it, a run goes on from it. It is held where what stays needs it, directly
 or through others. A record stays with a kept base, where a row that stays was made of it, and always where it is about
-an effect: receipts answer in every lineage, and are what compensation goes by.
+an effect (receipts answer in every lineage, and are what compensation goes by) or of a repair.
 
 The rule: wherever a row that stays follows one that was cut, a *gap* says so. So the chain of digests goes on over it,
 and a row that is missing without a gap was lost.
@@ -139,8 +139,12 @@ def _answerable(outline: Outline, kept: Collection[int]) -> Iterator[int]:
             yield point.seq
 
 
+_LASTING = (*lifecycle.EFFECT_KINDS, lifecycle.REPAIRED)
+"""Kinds of records that stay whatever becomes of their base: what a repair has left behind is told by its record."""
+
+
 def _stays(note: Note, kept: Collection[int], records: Collection[int]) -> bool:
-    return not note.base_seq or note.base_seq in kept or note.seq in records or note.kind in lifecycle.EFFECT_KINDS
+    return not note.base_seq or note.base_seq in kept or note.seq in records or note.kind in _LASTING
 
 
 class _Before(NamedTuple):

@@ -151,15 +151,18 @@ def _unreadable(reader: Reader, thread_id: str, seq: int) -> str | None:
         (row,) = reader.checkpoints(thread_id, [seq])
         opened = layout.open_checkpoint(row.body, row_name(row))
         with layout.reading(row_name(row)):
-            values_of(gathered(reader, row, opened), _OPAQUE, row)
-            layout.decode_next(_OPAQUE, opened.next)
+            holders = gathered(reader, row, opened)
+            holders.fetch_referred(reader, seq, ())
+            values_of(holders, _OPAQUE, row)
+            layout.decode_next(holders.reading(_OPAQUE), opened.next)
+        lost = next((name for name, body in holders.blobs.items() if body is None), None)
+        return None if lost is None else f"it needs value {lost.hex()}: it is missing"
     except CorruptRecordError as error:
         return f"it needs {error.fields()['record']}: {error.fields()['reason']}"
     except DatabaseEncryptedError:
         return None  # its row verifies, and no more can be told without the key
     except StepwellError as error:  # what does not decrypt, a format of a later release
         return str(error)
-    return None
 
 
 # -- lineages ---------------------------------------------------------------------------------------------------------

@@ -138,10 +138,10 @@ class _Thread:
         self._lineages: dict[int, int] = {}
         self._recorded: set[int] = set()
         self._anchors: dict[int, AnchorRow] = {}
-        self._referred: dict[bytes, tuple[str, int]] = {}
-        """Name of a value → the first row that refers to it."""
-        self._needed: dict[int, int] = {}
-        """Record → the checkpoint that refers to it."""
+        self._referred: dict[bytes, list[tuple[str, int]]] = {}
+        """Name of a value → the rows that refer to it."""
+        self._needed: list[tuple[int, int]] = []
+        """Record, and a checkpoint that refers to it."""
         self._intended: dict[str, int] = {}
         """Key → the first record of its intent, as long as its row has not been seen."""
         self._encrypted = False
@@ -181,7 +181,8 @@ class _Thread:
     def _values(self) -> None:
         there = {row.name for row in self._rows(BLOBS, "raw_blobs")}
         for name in self._referred.keys() - there:
-            self._fault(*self._referred[name], f"the value {name.hex()} that it refers to is missing")
+            for referrer in self._referred[name]:
+                self._fault(*referrer, f"the value {name.hex()} that it refers to is missing")
 
     def _rows(self, table: Table[Row], name: str) -> Iterator[Row]:
         for raw in self._source.stream(name, {"thread_id": self._raw[0]}):
@@ -220,7 +221,7 @@ class _Thread:
             except (CorruptRecordError, ZstdMissingError, TypeError, ValueError):
                 return  # what its digest says of it is said; without zstd it cannot be looked into
             for name in names:
-                self._referred.setdefault(name, (table, row.seq))
+                self._referred.setdefault(name, []).append((table, row.seq))
 
     def _refers(self, row: CheckpointRow) -> None:
         """Note what a checkpoint needs besides its parent. A body that no run wrote says nothing of it; a held one is
@@ -234,7 +235,7 @@ class _Thread:
             return
         for seq in sorted(needs.checkpoints - self._digests.keys()):
             self._fault("checkpoints", row.seq, f"the checkpoint {seq} that it refers to is missing")
-        self._needed.update(dict.fromkeys(needs.records, row.seq))
+        self._needed += ((seq, row.seq) for seq in sorted(needs.records))
 
     def _branches(self) -> None:
         known = {row.lineage for row in self._rows(LINEAGES, "raw_lineages") if self._lineage(row)}
@@ -244,7 +245,7 @@ class _Thread:
                 known.add(lineage)
 
     def _missing_records(self) -> None:
-        for seq, by in self._needed.items():
+        for seq, by in self._needed:
             if seq not in self._recorded:
                 self._fault("checkpoints", by, f"the record {seq} that it refers to is missing")
 

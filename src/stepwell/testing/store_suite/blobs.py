@@ -46,13 +46,13 @@ class TestBlobs:
         assert names(store, "another") == []
         assert list(store.verify()) == []
 
-    def test_a_value_that_is_there_is_left_as_it_is(self, store: Store) -> None:
+    def test_a_value_that_comes_again_is_there_once_and_makes_good_what_was_damaged(self, store: Store) -> None:
         drive = started(store)
-        for body in (b"first", b"second"):
+        for body in (b"damaged", b"sound", b"sound"):
             step = drive.step()
             step.rows = step.rows._replace(blobs=[blob(store, NAMES[0], body)])
             store.commit(step)
-        assert bodies(store, *NAMES) == [(NAMES[0], b"first")]
+        assert bodies(store, *NAMES) == [(NAMES[0], b"sound")]
 
     def test_threads_have_values_of_their_own(self, store: Store) -> None:
         for thread_id in (THREAD, "thread-2"):
