@@ -30,6 +30,7 @@ TITLES = {
     "pausing": "Going on",
     "many": "Many threads at once",
     "storage": "What is stored",
+    "memory": "What a process holds",
     "postgres": "On PostgreSQL",
     "peers": "Other durable engines",
     "floor": "Against the database alone",

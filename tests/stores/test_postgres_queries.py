@@ -14,6 +14,7 @@ PACKAGE = Path(str(files("stepwell.stores.postgres")))
 QUERIES = sorted(path.stem for path in (PACKAGE / "queries").glob("*.sql"))
 SQLITE = {path.stem for path in (PACKAGE.parent / "sqlite" / "queries").glob("*.sql")}
 OWN = {
+    "vacuum_full",
     "commit",
     "create_schema",
     "database",
@@ -29,7 +30,7 @@ OWN = {
     "threads_named",
 }
 """What only this body asks: its version table, its locks, its one statement of many commits, its way with filters."""
-NOT_HERE = {"overwrite_log"} | {name for name in SQLITE if name.startswith("cache_")}
+NOT_HERE = {"overwrite_log", "fold_log"} | {name for name in SQLITE if name.startswith("cache_")}
 """What only a file needs."""
 
 

@@ -72,7 +72,8 @@ def load(
     holders.fetch_referred(reader, row.seq, found)
     loaded = assemble(holders.reading(codec), plan, row, opened, stored, found, run_id)
     chains = holders.chains(stored.holds, plan) if plan.deltas else loaded.chains
-    return loaded._replace(chains=chains, blobs=holders.blobs.keys()) if chains or holders.blobs else loaded
+    there = {name for name, value in holders.blobs.items() if value is not None}  # a lost one is to be written again
+    return loaded._replace(chains=chains, blobs=there) if chains or there else loaded
 
 
 def assemble(
