@@ -6,6 +6,7 @@ select sum(pg_total_relation_size(t)), null from (values
   ('stepwell.lineages'::regclass),
   ('stepwell.anchors'::regclass),
   ('stepwell.records'::regclass),
+  ('stepwell.blobs'::regclass),
   ('stepwell.effects'::regclass),
   ('stepwell.events'::regclass),
   ('stepwell.inbox'::regclass),

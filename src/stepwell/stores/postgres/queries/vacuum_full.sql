@@ -6,6 +6,7 @@ vacuum (full, analyze)
   stepwell.lineages,
   stepwell.anchors,
   stepwell.records,
+  stepwell.blobs,
   stepwell.effects,
   stepwell.events,
   stepwell.inbox,
