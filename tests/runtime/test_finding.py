@@ -341,7 +341,7 @@ def test_G5_a_deleted_thread_leaves_no_row_but_its_tombstone(tmp_path: Path) -> 
     path = tmp_path / "threads.db"
     with SqliteSaver(path) as saver:
         act = effect(on_doubt="raise", name="act")(lambda what: what)
-        acting = ("a", lambda state: {"log": [act("secret")]})
+        acting = ("a", lambda state: {"log": [act("secret" * 2_000)]})
         graph = fan(acting, ("ask", ask("ask")), ("b", Flaky("b"))).compile(
             checkpointer=saver, events=True, name="graph"
         )

@@ -85,7 +85,8 @@ class Relay:
 
     def _carry(self, client: socket.socket, server: socket.socket) -> None:
         answered, cutting, asked = True, None, b""
-        with contextlib.ExitStack() as stack, client, server, contextlib.suppress(OSError):
+        # what is to be done then is done before the client sees its wire cut: it finds what has come of it
+        with client, server, contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             while True:
                 ready = _readable(client, server, self._stop_read)
                 if self._stop_read in ready:
@@ -102,13 +103,13 @@ class Relay:
                     asked = b"" if SYNC in asked else asked
                     if cutting is not None and self._then is not None:
                         stack.callback(self._then)
+                        self._then = None
                     if cutting is Cut.BEFORE_SEND:
                         return
                     server.sendall(data[: len(data) // 2] if cutting is Cut.PART_SENT else data)
                     if cutting is Cut.PART_SENT:
                         return
                     if cutting is Cut.AFTER_SEND:
-                        client.close()
                         server.recv(1)  # it has begun to answer: all of it was read
                         return
                 if server in ready:

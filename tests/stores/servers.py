@@ -80,6 +80,7 @@ class Server:
         """Kill its processes with SIGKILL, as a machine that loses power would."""
         main = self.pid()
         assert main is not None
+        os.kill(main, signal.SIGSTOP)  # or it might start another one behind the list
         children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
         for pid in (main, *map(int, children)):
             try:
