@@ -90,6 +90,7 @@ def _open(path: str, flags: int, vfs: str | None) -> apsw.Connection:
         raise UnsupportedStorageError(
             f"Cannot open {path!r}: {error}. Check that it can be written.", path=path
         ) from error
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # else a statement is planned anew for every other binding
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.create_scalar_function("matches_filter", matches, 6, deterministic=True)
     return connection
