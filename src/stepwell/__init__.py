@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         ReadOnlySaverError as ReadOnlySaverError,
         RunConflictError as RunConflictError,
         RunError as RunError,
+        RunNotEndedError as RunNotEndedError,
         SaverClosedError as SaverClosedError,
         StateValidationError as StateValidationError,
         StepError as StepError,
@@ -266,6 +267,12 @@ if TYPE_CHECKING:
     from stepwell.savers.retention.choosing import (
         PruneReport as PruneReport,
         Ttl as Ttl,
+    )
+    from stepwell.savers.retention.deleting import (
+        RunsReport as RunsReport,
+    )
+    from stepwell.savers.retention.pruning import (
+        RunLeft as RunLeft,
     )
     from stepwell.savers.runs import (
         RunPage as RunPage,

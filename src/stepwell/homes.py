@@ -66,6 +66,8 @@ HOMES = {
     "stepwell.runtime.waits": ("Awakeable", "awakeable", "sleep", "sleep_until", "wait_for"),
     "stepwell.codec.raw_value": ("RawValue",),
     "stepwell.savers.retention.choosing": ("PruneReport", "Ttl"),
+    "stepwell.savers.retention.deleting": ("RunsReport",),
+    "stepwell.savers.retention.pruning": ("RunLeft",),
     "stepwell.savers.threads": ("ThreadSummary",),
     "stepwell.savers.tuples": (
         "Checkpoint",
@@ -168,6 +170,7 @@ HOMES = {
         "PoisonedRunError",
         "ReadOnlySaverError",
         "RunConflictError",
+        "RunNotEndedError",
         "RunError",
         "SaverClosedError",
         "StateValidationError",

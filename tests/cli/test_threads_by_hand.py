@@ -42,6 +42,26 @@ def test_a_deleted_thread_is_gone_and_its_id_can_be_used_anew(paused: Any, call:
     assert answer("run", "flows.py:graph", "--thread", "t", "--input", '{"n": 2}')["values"]["n"] == 2
 
 
+def test_what_a_run_wrote_can_be_deleted(call: Call, answer: Answer) -> None:
+    for _ in range(3):
+        answer("run", "flows.py:steps", "--thread", "t", "--input", '{"n": 2}')
+    run_ids = [run["run"] for run in answer("runs", "t")["runs"]]
+    before, shown = answer("history", "t")["checkpoints"], answer("show", "t")
+    told = answer("delete", "t", "--run", run_ids[1], "--yes")
+    assert (told["deleted"], list(told["left"])) == (False, [run_ids[1]])
+    assert (
+        len(answer("history", "t")["checkpoints"])
+        == len(before) - told["checkpoints"] - told["left"][run_ids[1]]["held"]
+    )
+    assert answer("show", "t")["values"] == shown["values"]
+    assert "error[unknown_run]: Thread 't' has no run" in call("delete", "t", "--run", "r", "--yes", status=3).stderr
+    assert "what 1 runs of thread 't' wrote shall go" in call("delete", "t", "--run", run_ids[1], status=2).stderr
+    assert f"run {run_ids[1]} stays known" in call("delete", "t", "--run", run_ids[1], "--yes").stderr
+    every = [word for run_id in run_ids for word in ("--run", run_id)]
+    assert "nobody else wrote to it" in call("delete", "t", *every, "--yes").stderr
+    assert answer("threads")["threads"] == []
+
+
 @pytest.mark.parametrize("json", [[], ["--json"]], ids=["text", "json"])
 def test_where_nobody_can_be_asked_yes_must_be_said(paused: Any, call: Call, answer: Answer, json: list[str]) -> None:
     result = call("delete", "t", *json, status=2)

@@ -61,6 +61,10 @@ KINDS = (
 )
 
 
+run_ids = st.sampled_from(["", "r1", "r2", "r3"])
+"""Edits are of no run."""
+
+
 @st.composite
 def threads(draw: Any) -> Thread:
     """Return threads that branch, with records, each checkpoint holding some of its channels in rows before it."""
@@ -88,11 +92,13 @@ def threads(draw: Any) -> Thread:
             )
             for channel in "ab"
         }
-        points.append(Point(seq, "", lineage, parent, 10 * len(points)))
+        points.append(Point(seq, "", lineage, parent, 10 * len(points), draw(run_ids)))
         heads[lineage] = seq
         for _ in range(draw(st.integers(0, 2))):
             base, seq = seq if not notes or draw(st.booleans()) else draw(st.sampled_from(points)).seq, seq + 1
-            notes.append(Note(seq, base if base in needs else points[-1].seq, draw(st.sampled_from(KINDS))))
+            notes.append(
+                Note(seq, base if base in needs else points[-1].seq, draw(st.sampled_from(KINDS)), draw(run_ids))
+            )
     if draw(st.booleans()):
         pinned.add(draw(st.sampled_from(points)).seq)
     return Thread(points, notes, [], frozenset(pinned), needs)
@@ -107,7 +113,8 @@ def _line(points: list[Point], seq: int | None) -> list[int]:
     return line
 
 
-policies = st.builds(Policy, st.none() | st.integers(1, 4), st.none() | st.integers(0, 150))
+deletions = st.sets(st.sampled_from(["r1", "r2", "r3"])).map(lambda runs: Policy(written_by=frozenset(runs)))
+policies = st.builds(Policy, st.none() | st.integers(1, 4), st.none() | st.integers(0, 150)) | deletions
 
 
 def prune(thread: Thread, policy: Policy) -> tuple[Thread, Marked]:
@@ -193,6 +200,19 @@ def test_receipts_and_intents_are_never_pruned(thread: Thread, policy: Policy) -
     left, _ = prune(thread, policy)
     told = [note for note in thread.notes if note.kind in lifecycle.EFFECT_KINDS]
     assert [note for note in left.notes if note.kind in lifecycle.EFFECT_KINDS] == told
+
+
+@given(threads(), deletions)
+def test_what_runs_wrote_goes_unless_something_stands_on_it_or_another_worked_on_it(
+    thread: Thread, policy: Policy
+) -> None:
+    left, marked = prune(thread, policy)
+    runs = policy.written_by or frozenset()
+    others = {note.base_seq for note in thread.notes if note.run_id not in runs}
+    theirs = {point.seq for point in thread.points if point.run_id not in runs or point.seq in others}
+    assert marked.kept == theirs | thread.heads() | thread.pinned
+    lost = [note for note in thread.notes if note not in left.notes]
+    assert {note.run_id for note in lost} <= runs
 
 
 def chain(length: int) -> Thread:

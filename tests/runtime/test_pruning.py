@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -23,8 +24,9 @@ from stepwell import (
     points,
 )
 from stepwell.savers.retention.choosing import PruneReport, Ttl
+from stepwell.savers.retention.deleting import delete_for_runs
 from stepwell.savers.retention.pruning import prune_thread
-from stepwell.store import EffectsQuery, Message
+from stepwell.store import EffectsQuery, Message, Store
 from stepwell.superstep.retention import Policy
 from stepwell.testing import FakeClock, SimulatedCrash
 from stepwell.testing.graphs import graph_scripts
@@ -38,7 +40,8 @@ LIVES = (
     *("begin", "reply", "reply", "reply earlier", "continue", "redirect", "redeploy"),
     *("edit", "edit head", "rewrite", "retry", "fork", "replay"),
 )
-policies = st.integers(1, 3).map(Policy)
+policies = st.integers(1, 3).map(Policy) | st.sets(st.integers(0, 4), min_size=1)
+"""How a thread is pruned: by a policy, or by deleting its runs, but for the first one and these."""
 
 
 @pytest.mark.filterwarnings("ignore::stepwell.JoinNotReleasedWarning")
@@ -46,9 +49,12 @@ policies = st.integers(1, 3).map(Policy)
     scripts(graph_scripts(), LIVES, crashes=0, breaks=False, most=6),
     st.lists(st.none() | policies, min_size=6, max_size=6),
 )
-def test_a_thread_that_is_pruned_goes_on_as_one_that_is_not(script: Script, prunings: list[Policy | None]) -> None:
-    """Two lives of one script, one of them pruned after some steps: values, `next`, questions and errors are the same,
-    what is kept of the history reads the same, every row verifies, and a second pruning finds nothing to do."""
+def test_a_thread_that_is_pruned_goes_on_as_one_that_is_not(
+    script: Script, prunings: list[Policy | set[int] | None]
+) -> None:
+    """Two lives of one script, one of them pruned after some steps, or rid of some runs: values, `next`, questions and
+    errors are the same, what is kept of the history reads the same, every row verifies, and pruning once more finds
+    nothing to do."""
     whole, pruned = Machine(script.graph, failing=False), Machine(script.graph, failing=False)
     store = pruned.saver.store
     try:
@@ -59,10 +65,10 @@ def test_a_thread_that_is_pruned_goes_on_as_one_that_is_not(script: Script, prun
             one, other = whole.play(at), pruned.play(step)
             _check_same(one, other)
             if policy is not None:
-                prune_thread(store, "t", policy, 0)
+                again = _prune(store, policy)
                 _check_same(other, pruned.look(other.error))
                 before = store.counts.transactions
-                prune_thread(store, "t", policy, 0)
+                again()
                 assert store.counts.transactions == before
             assert list(store.verify()) == []
         heads = [head[:4] for head in whole.branches()]
@@ -72,6 +78,20 @@ def test_a_thread_that_is_pruned_goes_on_as_one_that_is_not(script: Script, prun
     finally:
         whole.close()
         pruned.close()
+
+
+def _prune(store: Store, policy: Policy | set[int]) -> Callable[[], Any]:
+    """Prune the thread; return what does it once more."""
+    again: Callable[[], Any]
+    if isinstance(policy, Policy):
+        again = partial(prune_thread, store, "t", policy, 0)
+    else:
+        with store.reading() as reader:
+            runs = reader.runs("t")[:-1]
+        named = [run.run_id for number, run in enumerate(runs) if number not in policy]
+        again = partial(delete_for_runs, store, named, 0, missing_ok=True)
+    again()
+    return again
 
 
 def _same_place(whole: Machine, pruned: Machine, back: int) -> int:

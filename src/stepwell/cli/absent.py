@@ -38,8 +38,11 @@ def unknown_checkpoint(reader: Reader, thread_id: str, checkpoint_id: str) -> Un
     return UnknownCheckpointError(text, thread_id=thread_id, checkpoint_id=checkpoint_id)
 
 
-def unknown_run(run_id: str) -> UnknownRunError:
-    """Return the error that says what lists runs."""
+def unknown_run(run_id: str, thread_id: str | None = None) -> UnknownRunError:
+    """Return the error that says what lists runs; with a thread, that it has no such run."""
+    if thread_id is not None:
+        text = f"Thread {thread_id!r} has no run {run_id!r}. `runs {thread_id}` lists them."
+        return UnknownRunError(text, run_id=run_id, thread_id=thread_id)
     return UnknownRunError(f"There is no run {run_id!r}. `runs` lists those of a thread.", run_id=run_id)
 
 

@@ -109,6 +109,7 @@ STATUS_OF: Final = {
     "thread_busy": BUSY,
     "effect_busy": BUSY,
     "lease_lost": BUSY,
+    "run_not_ended": BUSY,
     # the durable side
     "corrupt_record": CORRUPT,
     "cannot_repair": CORRUPT,

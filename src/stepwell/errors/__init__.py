@@ -27,7 +27,7 @@
     │   ├── UnknownRunError            · DatabaseUnavailableError · UnknownReducerError · ZstdMissingError
     │   ├── EncryptionError            keys, and rows that are not what was written (`errors/encryption.py`)
     │   ├── SchemaOutdatedError        · SchemaNewerError · NewerFormatError (all UnsupportedStorageError)
-    │   └── SchemaMigrationError       · CannotRepairError · ThreadFileError (`errors/storage.py`)
+    │   └── SchemaMigrationError       · CannotRepairError · ThreadFileError · RunNotEndedError (`errors/storage.py`)
     ├── JournalError                   durable steps, effects, approvals (`errors/journal.py, effects.py, answers.py`)
     └── CodecError                     values and bytes
         └── UnserializableValueError   · UnknownTypeError
@@ -114,6 +114,7 @@ from stepwell.errors.storage import (
     LeaseLostError as LeaseLostError,
     NewerFormatError as NewerFormatError,
     NothingToRepairError as NothingToRepairError,
+    RunNotEndedError as RunNotEndedError,
     SaverClosedError as SaverClosedError,
     SchemaMigrationError as SchemaMigrationError,
     SchemaNewerError as SchemaNewerError,

@@ -106,6 +106,13 @@ class UnknownRunError(StoreError, KeyError):
         return str(self.args[0])
 
 
+class RunNotEndedError(StoreError):
+    """Run {run_id} of thread {thread_id} has not ended, and nothing was deleted. Wait for it, cancel it, or go on with
+    it by invoke(None, config) if its process died; delete_thread deletes the thread, whatever runs on it."""
+
+    code = "run_not_ended"
+
+
 class SchemaOutdatedError(UnsupportedStorageError):
     """{where} has schema version {found}; this release writes version {newest}. Stop what still uses the old release,
     and run `stepwell migrate`; or open it with migrate=True."""

@@ -236,7 +236,12 @@ def _stand_on_result(run: Run, reader: Reader, known: RunRow) -> None:
         )
     row = reader.checkpoint(known.thread_id, run.config.namespace, known.checkpoint_id)
     if row is None:
-        raise UnknownCheckpointError(thread_id=known.thread_id, checkpoint_id=known.checkpoint_id)
+        raise UnknownCheckpointError(
+            f"Run {known.run_id} is over, and the checkpoint it ended at is not there any more: begin anew under "
+            "another run_id.",
+            thread_id=known.thread_id,
+            checkpoint_id=known.checkpoint_id,
+        )
     later = {each.run_id for each in takewhile(lambda each: each.run_id != known.run_id, reader.runs(known.thread_id))}
     then = [record for record in reader.records(row.thread_id, row.seq) if record.run_id not in later]
     loaded = load(reader, run.codec, run.plan, row, records=then)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from stepwell.errors import InvalidConfigError
 from stepwell.runtime.config import thread_id_of
 from stepwell.savers.reading import ReadingSaver
 from stepwell.savers.retention.choosing import Age, PruneReport, Strategy, Threads, Ttl, prune, sweep, ttl_of
+from stepwell.savers.retention.deleting import RunsReport, delete_for_runs
 from stepwell.savers.retention.moving import ThreadFile, export_thread, import_thread
 from stepwell.savers.retention.weighing import Stats, weigh
 from stepwell.savers.runs import ThreadId
@@ -54,6 +56,22 @@ class RetainingSaver(ReadingSaver):
         return await asyncio.to_thread(
             self.prune, threads, keep_last=keep_last, older_than=older_than, strategy=strategy
         )
+
+    def delete_for_runs(self, run_ids: Iterable[str], *, missing_ok: bool = False) -> RunsReport:
+        """Delete the checkpoints, records and logs that these runs wrote; durable on return, thread by thread.
+
+        What something stands on stays, as for `prune`: the newest checkpoint of every lineage, so that every thread
+        stands as it did, fork points, open questions, doubts, receipts, and what another run has worked on. `left` of
+        the report says what. A run of which nothing is left is forgotten; a thread to which nobody else wrote, and of
+        which nothing is still to come, is deleted as a whole.
+
+        Raises UnknownRunError, unless `missing_ok`, and RunNotEndedError, both before anything goes.
+        """
+        return delete_for_runs(self.store, run_ids, self._clock.now(), missing_ok)
+
+    async def adelete_for_runs(self, run_ids: Iterable[str], *, missing_ok: bool = False) -> RunsReport:
+        """Do as `delete_for_runs`, without blocking the event loop."""
+        return await asyncio.to_thread(self.delete_for_runs, run_ids, missing_ok=missing_ok)
 
     def sweep(self, *, ttl: Any = None, unfinished: bool = False) -> PruneReport:
         """Delete the threads that nothing has changed for as long as `ttl` says (default: the saver's own), or prune

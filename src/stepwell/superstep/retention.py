@@ -27,6 +27,8 @@ class Policy(NamedTuple):
     """So many of the newest checkpoints of each lineage."""
     created_before: int | None = None
     """Whatever is not older than this moment, in microseconds."""
+    written_by: frozenset[str] | None = None
+    """Whatever none of these runs wrote, or that another one has worked on. Given alone."""
 
 
 class Point(NamedTuple):
@@ -37,6 +39,7 @@ class Point(NamedTuple):
     lineage: int
     parent_seq: int | None
     created_at: int
+    run_id: str = ""
 
 
 class Note(NamedTuple):
@@ -45,6 +48,7 @@ class Note(NamedTuple):
     seq: int
     base_seq: int
     kind: str
+    run_id: str = ""
 
 
 class Gap(NamedTuple):
@@ -94,7 +98,9 @@ def mark(outline: Outline, policy: Policy) -> Marked:
     """Return what may be cut and what stays."""
     known = {gap.seq: gap for gap in outline.gaps}
     shown = [point for point in outline.points if point.seq not in known]
-    kept = {point.seq for point in _chosen(shown, policy)} | (set(outline.pinned) & {point.seq for point in shown})
+    kept = {point.seq for point in _chosen(shown, outline.notes, policy)} | (
+        set(outline.pinned) & {point.seq for point in shown}
+    )
     held, records = _held(outline, kept)
     cut_points = frozenset(point.seq for point in outline.points if point.seq not in kept and point.seq not in held)
     cut_notes = frozenset(note.seq for note in outline.notes if not _stays(note, kept, records))
@@ -102,14 +108,17 @@ def mark(outline: Outline, policy: Policy) -> Marked:
     return Marked(frozenset(kept), frozenset(held), cut_points, cut_notes, gaps)
 
 
-def _chosen(shown: Sequence[Point], policy: Policy) -> Iterator[Point]:
+def _chosen(shown: Sequence[Point], notes: Sequence[Note], policy: Policy) -> Iterator[Point]:
     """Yield what the policy keeps, and the newest of each lineage in any case."""
     seen: Counter[tuple[str, int]] = Counter()
+    runs = policy.written_by
+    others = set() if runs is None else {note.base_seq for note in notes if note.run_id not in runs}
     for point in reversed(shown):
         line = point.namespace, point.lineage
         seen[line] += 1
         is_young = policy.created_before is not None and point.created_at >= policy.created_before
-        if seen[line] <= (policy.keep_last or 1) or is_young:
+        is_others = runs is not None and (point.run_id not in runs or point.seq in others)
+        if seen[line] <= (policy.keep_last or 1) or is_young or is_others:
             yield point
 
 

@@ -7,8 +7,9 @@ meanwhile is read again. A run that is at work is never disturbed: its thread is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from stepwell import points
@@ -48,6 +49,19 @@ class PrunedThread:
     """Checkpoints that its history still lists."""
     held: int = 0
     """Checkpoints that it does not list, and that are there because those it lists need them."""
+    left: Mapping[str, RunLeft] = field(default_factory=dict)
+    """Of the runs that the policy names: what stays of those of which something does."""
+
+
+class RunLeft(NamedTuple):
+    """What is still there of a run that was deleted."""
+
+    checkpoints: int
+    """Those on which something stands: they are kept as they are."""
+    held: int
+    """Checkpoints that are listed nowhere, and hold what others need."""
+    records: int
+    """Those on checkpoints that are kept, what others were made of, and what was done to the world."""
 
 
 class _Seen(NamedTuple):
@@ -72,7 +86,8 @@ def prune_thread(store: Store, thread_id: str, policy: Policy, now: int) -> Prun
             if thread is None:
                 return None
             seen = _see(reader, thread, policy)
-            stays = PrunedThread(thread_id, kept=len(seen.marked.kept), held=len(seen.marked.held))
+            kept, held = len(seen.marked.kept), len(seen.marked.held)
+            stays = PrunedThread(thread_id, kept=kept, held=held, left=_left(seen, policy))
             pruning = _pruning(seen, policy, now)
             if pruning is not None:
                 pruning.blobs = sorted(unneeded(reader, thread_id, seen.marked, [row.seq for row in seen.records]))
@@ -81,7 +96,7 @@ def prune_thread(store: Store, thread_id: str, policy: Policy, now: int) -> Prun
         points.reach(points.PRUNING_READ)
         done = store.prune(pruning)
         if done is not None:
-            return PrunedThread(thread_id, *done, kept=stays.kept, held=stays.held)
+            return replace(stays, **done._asdict())
     raise ThreadBusyError(thread_id=thread_id, holder="other callers", run_id="?", expires_in=0.0)
 
 
@@ -92,8 +107,8 @@ def _see(reader: Reader, thread: ThreadRow, policy: Policy) -> _Seen:
     records = list(reader.record_outline(thread_id))
     runs = reader.runs(thread_id)
     outline = Outline(
-        [Point(*row[:5]) for row in checkpoints],
-        [Note(*row[:3]) for row in records],
+        [Point(*row[:6]) for row in checkpoints],
+        [Note(*row) for row in records],
         [_gap(anchor) for anchor in anchors],
         _pinned(reader, thread, records),
         lambda seq, channels: _needs(reader, thread_id, seq, channels),
@@ -198,6 +213,21 @@ def _over(seen: _Seen, policy: Policy) -> tuple[list[str], list[str]]:
     named = shown | {row.run_id for row in seen.checkpoints if row.seq in marked.held}
     named |= {row.run_id for row in seen.records if row.seq not in marked.cut_notes}
     older = [run for run in seen.runs[1:] if run.finished_at and run.run_id != seen.thread.run_id]
+    if policy.written_by is not None:
+        silent = [run.run_id for run in seen.runs if run.events and run.run_id in policy.written_by]
+        return silent, [run.run_id for run in older if run.run_id in policy.written_by - named]
     silent = [run.run_id for run in older if run.events and run.run_id not in shown]
     before = policy.created_before or 0
     return silent, [run.run_id for run in older if run.run_id not in named and run.finished_at < before]
+
+
+def _left(seen: _Seen, policy: Policy) -> dict[str, RunLeft]:
+    """Return what stays of each run that the policy names. The newest run of a thread stays known: how the thread
+    stands is told by its row."""
+    marked = seen.marked
+    kept = Counter(row.run_id for row in seen.checkpoints if row.seq in marked.kept)
+    held = Counter(row.run_id for row in seen.checkpoints if row.seq in marked.held)
+    records = Counter(row.run_id for row in seen.records if row.seq not in marked.cut_notes)
+    named = policy.written_by or frozenset()
+    stays = [run.run_id for run in seen.runs[:1]] + [*kept, *held, *records]
+    return {run: RunLeft(kept[run], held[run], records[run]) for run in dict.fromkeys(stays) if run in named}
