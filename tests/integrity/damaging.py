@@ -24,6 +24,8 @@ KEYS = {
     "effects": ("key", "thread_id"),
 }
 """The tables whose rows are a thread's, and what tells their rows apart."""
+TABLES = KEYS | {"anchors": ("thread_id", "seq"), "blobs": ("thread_id", "name")}
+"""Those, with what only some threads have."""
 PLACES = {"lineages": "lineage", "checkpoints": "seq", "records": "seq", "events": "ordinal", "runs": "run_id"}
 PLACES |= {"inbox": "message_id", "effects": "key"}
 """The column by which a fault names a row."""
@@ -71,17 +73,18 @@ class Damage(NamedTuple):
 
 
 class Scene:
-    """Threads "t", "other" and their graph, in memory, as they were before any damage."""
+    """Threads "t", "other" and their graph, in memory, as they were before any damage. Where nothing is said of how
+    thread "t" lives, it has every kind of row but what pruning leaves and large values."""
 
-    def __init__(self) -> None:
+    def __init__(self, live: Callable[[Scene], object] | None = None) -> None:
         self.saver = InMemorySaver()
         self.outside = Outside()
         self.graph = self._graph()
-        self._live("t")
+        (live or Scene.branched)(self)
         self.graph.invoke({}, thread("other"))
         connection = self.connection
         self._sound = connection.serialize("main")
-        self.rows = {table: list(_rows(connection, table)) for table in KEYS}
+        self.rows = {table: list(_rows(connection, table)) for table in TABLES}
         self._done = list(self.outside.done)
 
     @property
@@ -97,8 +100,8 @@ class Scene:
 
     def damage(self, damage: Damage) -> bool:
         """Carry the damage out; False where the table itself does not allow it."""
-        where = " and ".join(f"{key} = ?" for key in KEYS[damage.table])
-        keys = tuple(damage.row[key] for key in KEYS[damage.table])
+        where = " and ".join(f"{key} = ?" for key in TABLES[damage.table])
+        keys = tuple(damage.row[key] for key in TABLES[damage.table])
         try:
             if damage.how == "delete":
                 self.connection.execute(f"delete from {damage.table} where {where}", keys)
@@ -130,7 +133,7 @@ class Scene:
         )
         return graph
 
-    def _live(self, name: str) -> None:
+    def branched(self, name: str = "t") -> None:
         """Have a thread wait, be answered and fail, and fork it where it had acted; it waits again there."""
         graph, config = self.graph, thread(name)
         graph.invoke({}, config)

@@ -44,6 +44,7 @@ from stepwell.stores.shared.rows import (
     is_shape_of,
 )
 from stepwell.stores.shared.source import Source
+from stepwell.stores.shared.tail import before_the_whole
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.blobs import names_in
 from stepwell.superstep.effects.keys import GLOBAL, user_key
@@ -137,6 +138,7 @@ class _Thread:
         self._logs: dict[str, tuple[int, bytes]] = {}
         self._lineages: dict[int, int] = {}
         self._recorded: set[int] = set()
+        self._of_the_whole: set[int] = set()
         self._anchors: dict[int, AnchorRow] = {}
         self._referred: dict[bytes, list[tuple[str, int]]] = {}
         """Name of a value → the rows that refer to it."""
@@ -267,6 +269,8 @@ class _Thread:
                 self._fault("records", row.seq, f"record {expected} of base {row.base_seq} is missing before it")
             ordinals[row.base_seq] = row.ordinal + 1
         self._recorded.add(row.seq)
+        if not row.base_seq:
+            self._of_the_whole.add(row.seq)
         self._encrypted = self._encrypted or is_encrypted(row.body)
         self._refer("records", row)
         if row.kind == lifecycle.INTENT and not is_encrypted(row.body):
@@ -356,6 +360,9 @@ class _Thread:
             self._fault("threads", "", f"rows up to seq {last} stand behind its head {row.head_seq}")
         if row.head_seq and self._digests.get(row.head_seq) != row.head_digest:
             self._fault("threads", "", f"lost tail: its last row {row.head_seq} is missing or another")
+        before = before_the_whole(row.head_seq, self._of_the_whole)
+        if before not in (0, row.head_seq) and before not in self._digests:
+            self._fault("threads", "", f"lost tail: the row {before} that its last one was written after is missing")
         if row.run_id and row.run_id not in self._runs:
             self._fault("threads", "", f"its run {row.run_id!r} is missing")
 

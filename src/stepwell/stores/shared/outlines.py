@@ -1,12 +1,12 @@
-"""Rows without their bodies, page by page; and whether a thread's end or some of the records read are missing."""
+"""Rows without their bodies, page by page; and whether some of the records read are missing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from stepwell.store import DELETED, AnchorRow, RecordRow
-from stepwell.stores.shared.rows import RECORDS, THREADS, Table, corrupt
+from stepwell.store import AnchorRow, RecordRow
+from stepwell.stores.shared.rows import RECORDS, Table, corrupt
 
 PAGE = 1000
 
@@ -38,20 +38,6 @@ def without_gaps(rows: list[RecordRow], anchors: Callable[..., list[AnchorRow]])
                 raise corrupt("records", row.thread_id, row.seq, reason)
             break
     return rows
-
-
-def check_tail(thread_id: str, tail: Sequence[Any]) -> None:
-    """Raise where a thread's end is not as its row says, by what `tail.sql` found.
-
-    That is the row, the highest seq of all rows, and what stands at its head.
-    """
-    *columns, last, checkpoint, record = tail
-    row = None if columns[0] is None else THREADS.verified(columns)
-    head_seq = 0 if row is None or row.status == DELETED else row.head_seq
-    if not isinstance(last, int) or last > head_seq:
-        raise corrupt("threads", thread_id, "", f"rows up to seq {last!r} stand behind its head {head_seq}")
-    if row is not None and head_seq and {checkpoint, record} != {row.head_digest, None}:
-        raise corrupt("threads", thread_id, head_seq, "lost tail: the last row committed is missing or another")
 
 
 def spans(newest_first: Sequence[RecordRow], goes_on: bool) -> list[tuple[int, int, int]]:

@@ -37,7 +37,7 @@ from stepwell.store import (
 )
 from stepwell.stores.shared.audit import audit_thread
 from stepwell.stores.shared.filters import filter_text
-from stepwell.stores.shared.outlines import check_span, check_tail, pages, spans, without_gaps
+from stepwell.stores.shared.outlines import check_span, pages, spans, without_gaps
 from stepwell.stores.shared.restoring import stored_rows
 from stepwell.stores.shared.rows import (
     ANCHORS,
@@ -65,6 +65,7 @@ from stepwell.stores.shared.rows import (
     raw_row,
 )
 from stepwell.stores.shared.source import Source
+from stepwell.stores.shared.tail import check_tail
 
 ITEMS_AT_ONCE = 16
 """As many items are fetched when the first is asked for; then twice as many each time, up to the limit."""
@@ -122,7 +123,7 @@ class RowReader:
 
     def newest(self, thread_id: str, namespace: str, lineage: int | None = None) -> CheckpointRow | None:
         """Return the newest checkpoint of a namespace, after checking that the thread's tail is there."""
-        self._check_head(thread_id)
+        check_tail(self._fetch, thread_id)
         where: dict[str, Any] = {"thread_id": thread_id, "namespace": namespace}
         if lineage is None:
             return _first(self._rows("newest", CHECKPOINTS, **where))
@@ -206,7 +207,7 @@ class RowReader:
 
     def everything(self, thread_id: str) -> tuple[list[CheckpointRow], list[RecordRow]]:
         """Return every checkpoint and record of a thread, after checking that its tail is there."""
-        self._check_head(thread_id)
+        check_tail(self._fetch, thread_id)
         checkpoints = self._rows("all_checkpoints", CHECKPOINTS, thread_id=thread_id)
         return checkpoints, self._rows("all_records", RECORDS, thread_id=thread_id)
 
@@ -351,10 +352,6 @@ class RowReader:
     def keys(self, after: str | None, limit: int) -> list[KeyRow]:
         """Return data keys, wrapped, by thread id."""
         return self._rows("keys", KEYS, after=after, max_rows=_bound(limit))
-
-    def _check_head(self, thread_id: str) -> None:
-        """Raise where the row that the thread names as its last is missing or another, or where rows follow it."""
-        check_tail(thread_id, *self._fetch("tail", THREADS, {"thread_id": thread_id}))
 
     def _without_gaps(self, rows: list[RecordRow]) -> list[RecordRow]:
         return without_gaps(rows, lambda **where: self._rows("anchor", ANCHORS, **where))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stepwell.errors import CorruptRecordError
-from stepwell.store import Claim, Rows, Store
+from stepwell.store import NO_DIGEST, Claim, Rows, Store
 from stepwell.testing.clock import FakeClock
-from stepwell.testing.store_suite.drive import THREAD, Drive, checkpoint, everything, run_row, started
+from stepwell.testing.store_suite.drive import THREAD, Drive, checkpoint, everything, record, run_row, started
 
 
 def whole(thread_id: str, runs: int, at_work: str = "") -> Claim:
@@ -75,3 +75,26 @@ class TestCopies:
         store.admit(claim)
         with store.reading() as reader, pytest.raises(CorruptRecordError, match="lost tail"):
             reader.everything(THREAD)
+
+    @pytest.mark.parametrize("lost", ["its checkpoint", "a record of it", "nothing"])
+    def test_a_row_that_is_lost_before_an_origin_is_a_lost_tail(self, store: Store, lost: str) -> None:
+        claim = whole(THREAD, 1)
+        (base,) = claim.rows.checkpoints
+        asked = record(base, 2, 0)
+        origin = [record(base, seq, seq - 3, base_seq=0, base_digest=NO_DIGEST, kind="origin") for seq in (3, 4)]
+        claim.rows = Rows(
+            4,
+            origin[-1].digest,
+            1,
+            [] if lost == "its checkpoint" else [base],
+            origin if lost == "a record of it" else [asked, *origin],
+        )
+        store.admit(claim)
+        with store.reading() as reader:
+            if lost == "nothing":
+                assert reader.newest(THREAD, "") == base
+                assert list(store.verify()) == []
+                return
+            with pytest.raises(CorruptRecordError, match="lost tail"):
+                reader.newest(THREAD, "")
+        assert {fault.thread_id for fault in store.verify()} == {THREAD}
