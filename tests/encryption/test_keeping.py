@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from stepwell import Encryption, InMemorySaver, SqliteSaver, SqliteStore, TamperedRecordError, WrongKeyError
-from tests.encryption.conftest import behind, mend, opened, talk
+from stepwell.errors import EncryptedThreadFileError, PlaintextThreadFileError
+from tests.encryption.conftest import begin, behind, mend, opened, talk
 from tests.encryption.test_secrecy import bytes_of
 from tests.runtime.graphs import chain, note, thread
 
@@ -94,3 +95,34 @@ def test_an_exported_thread_stays_encrypted_and_opens_where_its_key_is(tmp_path:
         with pytest.raises(WrongKeyError):
             chain(("a", note("a"))).compile(checkpointer=third, name="g").get_state(thread())
         assert [each.thread_id for each in third.threads()] == ["t"]
+
+
+def test_a_thread_is_imported_as_secret_as_the_database_is_or_not_at_all(tmp_path: Path, key: bytes) -> None:
+    secret, plain, mixed = (str(tmp_path / name) for name in ("secret.thread", "plain.thread", "mixed.thread"))
+    with opened(tmp_path / "secret.db", key) as saver:
+        begin(saver, "t")
+        saver.export_thread("t", secret)
+    with SqliteSaver(tmp_path / "plain.db") as saver:
+        begin(saver, "t")
+        saver.export_thread("t", plain)
+        saver.delete_thread("t")
+        with pytest.raises(EncryptedThreadFileError, match="not encrypted"):
+            saver.import_thread(secret)
+        begin(saver, "t")
+    with opened(tmp_path / "plain.db", key, accept_plaintext=True) as saver:
+        talk(saver).update_state(thread(), {"log": ["from here on"]})
+        saver.export_thread("t", mixed)
+    with opened(tmp_path / "secret.db", key) as saver:
+        saver.delete_thread("t")
+    for options in ({}, {"accept_plaintext": True}):
+        with opened(tmp_path / "secret.db", key, **options) as saver:
+            for path in (plain, mixed):
+                with pytest.raises(PlaintextThreadFileError, match="a row of"):
+                    saver.import_thread(path)
+            assert list(saver.threads()) == []
+    with SqliteSaver(tmp_path / "secret.db") as locked:
+        with pytest.raises(PlaintextThreadFileError):
+            locked.import_thread(plain)
+        locked.import_thread(secret)
+    with opened(tmp_path / "secret.db", key) as saver:
+        assert talk(saver).get_state(thread()).values == {"log": ["in t", "a"]}

@@ -134,6 +134,8 @@ STATUS_OF: Final = {
     "key_service_failed": STORAGE,
     "database_encrypted": STORAGE,
     "plaintext_database": STORAGE,
+    "encrypted_thread_file": STORAGE,
+    "plaintext_thread_file": STORAGE,
     "key_taken": STORAGE,
     # the rest
     "stepwell_error": INTERNAL,

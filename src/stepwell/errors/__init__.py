@@ -68,6 +68,7 @@ from stepwell.errors.effects import (
 )
 from stepwell.errors.encryption import (
     DatabaseEncryptedError as DatabaseEncryptedError,
+    EncryptedThreadFileError as EncryptedThreadFileError,
     EncryptionError as EncryptionError,
     InvalidKeyError as InvalidKeyError,
     KeyServiceError as KeyServiceError,
@@ -76,6 +77,7 @@ from stepwell.errors.encryption import (
     MissingKeyError as MissingKeyError,
     PlaintextDatabaseError as PlaintextDatabaseError,
     PlaintextRecordError as PlaintextRecordError,
+    PlaintextThreadFileError as PlaintextThreadFileError,
     TamperedRecordError as TamperedRecordError,
     WrongKeyError as WrongKeyError,
 )

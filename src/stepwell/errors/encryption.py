@@ -52,6 +52,21 @@ class PlaintextDatabaseError(EncryptionError):
     code = "plaintext_database"
 
 
+class EncryptedThreadFileError(EncryptionError):
+    """{path} holds an encrypted thread, and this database is not encrypted: what thread {thread_id} says could not be
+    read here. Nothing was imported. Import it into a database that has the key its data key is wrapped by."""
+
+    code = "encrypted_thread_file"
+
+
+class PlaintextThreadFileError(EncryptionError):
+    """{path} holds what is not encrypted (a row of {table}), and this database is: nothing of thread {thread_id} was
+    imported. Import it into a database of its own, open that with Encryption(..., accept_plaintext=True), and export a
+    copy: saver.copy_thread(...) encrypts what it copies."""
+
+    code = "plaintext_thread_file"
+
+
 class KeyTakenError(EncryptionError):
     """Another writer was faster to give thread {thread_id} its data key. Nothing was written. Try again."""
 

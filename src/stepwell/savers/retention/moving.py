@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from stepwell.errors import ThreadExistsError, ThreadFileError, UnknownThreadError
+from stepwell.errors import (
+    EncryptedThreadFileError,
+    PlaintextThreadFileError,
+    ThreadExistsError,
+    ThreadFileError,
+    UnknownThreadError,
+)
 from stepwell.savers.retention.thread_file import FORMAT, Written, header_of, rows_of
 from stepwell.store import (
     AnchorRow,
@@ -30,7 +36,11 @@ from stepwell.store import (
     StoredRow,
     ThreadRow,
     digest_of,
+    is_encrypted,
 )
+from stepwell.stores.encrypted.locked import LockedStore
+from stepwell.stores.encrypted.store import EncryptedStore
+from stepwell.stores.encrypted.unopened import layer_of
 
 PathName = str | os.PathLike[str]
 
@@ -78,17 +88,22 @@ def export_thread(store: Store, thread_id: str, path: PathName, now: int) -> Thr
 
 
 def import_thread(store: Store, path: PathName) -> ThreadFile:
-    """Write the thread of a file; durable on return. Raises ThreadExistsError, and ThreadFileError for a file that is
-    damaged or not one."""
+    """Write the thread of a file; durable on return. Raises ThreadExistsError, ThreadFileError for a file that is
+    damaged or not one, and an EncryptionError where the thread is encrypted and the database is not, or the reverse."""
     place = Path(path)
     header = header_of(place)
     if header.get("columns") != {name: list(names) for name, names in COLUMNS.items()}:
         raise ThreadFileError(path=place, reason="its rows have other columns than this release writes")
-    rows = sum(1 for _ in _verified(place, header))
+    rows, said = 0, dict[bool, str]()
+    for row in _verified(place, header):
+        rows += 1
+        if (body := _said(row)) != b"":
+            said.setdefault(is_encrypted(body), row[0])
     first = next(rows_of(place), None)
     if first is None or first[0] != "threads":
         raise ThreadFileError(path=place, reason="it holds no thread")
     thread = ThreadRow._make(first[1][:-1])
+    _check_secrecy(store, place, thread.thread_id, said)
     with store.reading() as reader:
         if reader.inbox(thread.thread_id):
             raise ThreadExistsError(
@@ -98,6 +113,27 @@ def import_thread(store: Store, path: PathName) -> ThreadFile:
     if not store.restore(Restoration(thread, lambda: rows_of(place))):
         raise ThreadExistsError(thread_id=thread.thread_id)
     return ThreadFile(thread.thread_id, os.fspath(path), rows, place.stat().st_size)
+
+
+_SAID = {name: COLUMNS[name].index("body") for name in ("checkpoints", "records", "blobs", "effects", "events")}
+_SAID |= {"inbox": COLUMNS["inbox"].index("body"), "runs": COLUMNS["runs"].index("input")}
+"""Where a row says what a user gave or a node made."""
+
+
+def _said(row: StoredRow) -> bytes:
+    """Return what a row says, as it is stored; b"" where it says nothing."""
+    body: bytes = row[1][_SAID[row[0]]] if row[0] in _SAID else b""
+    return body
+
+
+def _check_secrecy(store: Store, path: Path, thread_id: str, said: dict[bool, str]) -> None:
+    """Raise where something is encrypted and the database is not, or the database is and something is not. `said`:
+    whether it is encrypted → a table in which something is said so."""
+    is_secret = layer_of(store, EncryptedStore) is not None or layer_of(store, LockedStore) is not None
+    if not is_secret and True in said:
+        raise EncryptedThreadFileError(path=path, thread_id=thread_id)
+    if is_secret and False in said:
+        raise PlaintextThreadFileError(path=path, thread_id=thread_id, table=said[False])
 
 
 def _verified(path: Path, header: dict[str, Any]) -> Iterator[StoredRow]:
