@@ -58,6 +58,7 @@ from langchain_core.messages import (
 )
 
 from stepwell.errors import StepError
+from stepwell.graph.message_shapes import PlainRemoveMessage
 from tests.pure.supported_classes import Box, Colour, Doc, Job, Label, Money, Pair, Point, Refused, Right
 
 
@@ -239,7 +240,7 @@ PLAIN = [
         ],
     ),
     Row(
-        "`langchain_core` messages",
+        "`langchain_core` messages, and Stepwell's `RemoveMessage` without it",
         '[HumanMessage("hi"), ToolMessage("ok", tool_call_id="1", artifact=(1, 2))]',
         "every field, which fields were given, extras",
         lambda: [
@@ -249,6 +250,7 @@ PLAIN = [
             ChatMessage(content="x", role="critic"),
             FunctionMessage(content="x", name="f"),
             RemoveMessage(id="1"),
+            PlainRemoveMessage("1"),
             AIMessageChunk(content="part", tool_call_chunks=[{"name": "f", "args": "{", "id": "c", "index": 0}]),
             HumanMessageChunk(content="a"),
             SystemMessageChunk(content="a"),

@@ -8,10 +8,11 @@ from uuid import UUID
 import pytest
 from hypothesis import given, strategies as st
 
+from stepwell import START, InMemorySaver, StateGraph
 from stepwell.errors import InvalidUpdateError
 from stepwell.graph import message_shapes
 from stepwell.graph.channels import BinaryOperatorAggregate
-from stepwell.graph.messages import REMOVE_ALL_MESSAGES, add_messages, with_ids
+from stepwell.graph.messages import REMOVE_ALL_MESSAGES, MessagesState, add_messages, with_ids
 from stepwell.graph.types import Overwrite
 
 core = pytest.importorskip("langchain_core.messages")
@@ -130,6 +131,19 @@ def test_without_langchain_messages_are_dicts() -> None:
     assert add_messages(merged, message_shapes.PlainRemoveMessage("1")) == merged[1:]
     assert with_ids("b", str) == [{"role": "user", "content": "b", "id": "0"}]
     assert message_shapes.removal_class() is message_shapes.PlainRemoveMessage
+
+
+@pytest.mark.usefixtures("no_langchain")
+def test_without_langchain_a_removal_is_stored_wherever_it_comes_from() -> None:
+    remove = message_shapes.removal_class()
+    graph = StateGraph(MessagesState).add_node("forget", lambda state: {"messages": [remove("b")]})
+    app = graph.add_edge(START, "forget").compile(checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "chat"}}
+    app.invoke({"messages": [{"role": "user", "content": name, "id": name} for name in "abcd"]}, config)
+    app.update_state(config, {"messages": [remove("c")]})
+    app.update_state(config, {"messages": {"role": "user", "content": "b", "id": "b"}}, as_node=START)
+    app.invoke({"messages": [remove("a")]}, config)
+    assert ids(app.get_state(config).values["messages"]) == ["d"]
 
 
 @pytest.mark.usefixtures("no_langchain")

@@ -165,6 +165,14 @@ def test_remaining_steps_count_down_as_in_langgraph(call: Call) -> None:
     assert call(graph, {}, {"recursion_limit": 4})["seen"] == [(False, 3), (False, 2), (True, 1)]
 
 
+def test_M8_the_superstep_at_the_limit_is_told_that_nothing_follows_and_may_end_the_run(call: Call) -> None:
+    def look(state: Counter) -> dict[str, Any]:
+        return {"seen": [(state["last"], state["steps"])]}
+
+    graph = chain(("a", look), ("b", look), ("c", look), schema=Counter).compile()
+    assert call(graph, {}, {"recursion_limit": 3})["seen"] == [(False, 2), (True, 1), (True, 0)]
+
+
 def loop_of(rounds: int) -> Any:
     def again(state: Counter) -> Literal["turn", "__end__"]:
         return "turn" if state["count"] < rounds else END

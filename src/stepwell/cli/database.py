@@ -47,11 +47,12 @@ def _open_file(path: str, create: bool, encryption: Encryption | None) -> Keepin
 
 
 def _open_server(conninfo: str, create: bool, encryption: Encryption | None) -> KeepingSaver:
+    from stepwell.savers.postgres import PostgresSaver
+
     try:
-        from stepwell.savers.postgres import PostgresSaver
+        saver = PostgresSaver(conninfo, encryption=encryption)
     except ImportError as error:
         raise UsageError(str(error)) from error
-    saver = PostgresSaver(conninfo, encryption=encryption)
     try:
         if create and saver.read_schema().found == 0:
             saver.setup()

@@ -40,6 +40,7 @@ _LISTED: Final[dict[str, set[str]]] = {
     "signal": {"Signals"},
     "socket": {"gaierror", "herror"},
     "stepwell.errors": _errors_of(errors, errors.StepwellError),
+    "stepwell.graph.message_shapes": {"PlainRemoveMessage"},
     "subprocess": {"CalledProcessError", "TimeoutExpired"},
     "time": {"struct_time"},
     "types": {"SimpleNamespace"},

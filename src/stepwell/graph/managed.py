@@ -17,7 +17,7 @@ class Managed:
 
 
 RemainingSteps = Annotated[int, Managed("remaining_steps")]
-"""How many supersteps the recursion limit still allows, this one included."""
+"""How many supersteps the recursion limit still allows after this one."""
 
 IsLastStep = Annotated[bool, Managed("is_last_step")]
-"""Whether the recursion limit allows no superstep after this one."""
+"""Whether the recursion limit allows at most one superstep after this one: time to come to an end."""

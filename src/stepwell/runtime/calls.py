@@ -251,7 +251,7 @@ class TaskRun:
 
     def _managed(self) -> Mapping[str, Any]:
         remaining = self.run.rules.remaining(self.base.state.step + 1)
-        computed = {"remaining_steps": remaining, "is_last_step": remaining == 1}
+        computed = {"remaining_steps": remaining, "is_last_step": remaining <= 1}
         return {key: computed[kind] for key, kind in self.run.plan.managed.items()}
 
     def _routed(self, branch: BranchPlan, kept: Returned) -> Any:

@@ -1,19 +1,13 @@
 """The saver and the item store on PostgreSQL: threads that any number of processes and machines share.
 
-Both need psycopg: pip install 'stepwell[postgres]'. Their tables are made by `setup()`, once.
+Both need psycopg, which is imported when the first of them is made: pip install 'stepwell[postgres]'. Their tables are
+made by `setup()`, once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Self
-
-try:
-    from stepwell.stores.postgres.connections import MAX_SIZE, MIN_SIZE, Connections, OwnConnections, UserConnections
-    from stepwell.stores.postgres.saver import PostgresStore as Database
-    from stepwell.stores.postgres.schema import CheckedConnections, checked_schema, migrate_schema, read_schema
-except ImportError as error:
-    raise ImportError(f"PostgreSQL needs psycopg ({error}): pip install 'stepwell[postgres]'") from error
+from typing import TYPE_CHECKING, Any, Self
 
 from stepwell.clock import Clock
 from stepwell.errors import InvalidConfigError, UnsupportedStorageError
@@ -24,8 +18,13 @@ from stepwell.savers.reading import OnUnknownType, ReadingSaver
 from stepwell.savers.retention.choosing import ttl_of
 from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.wrapping import with_encryption_later
+from stepwell.stores.postgres import MAX_SIZE, MIN_SIZE
 from stepwell.stores.shared.compressing import checked_size
 from stepwell.stores.shared.migrating import Migration, Schema
+
+if TYPE_CHECKING:
+    from stepwell.stores.postgres.connections import Connections
+    from stepwell.stores.postgres.saver import PostgresStore as Database
 
 SCHEMA = "stepwell"
 
@@ -80,10 +79,14 @@ class PostgresSaver(KeepingSaver):
 
     def read_schema(self) -> Schema:
         """Return which schema the database has, and what `setup` would do to it."""
+        from stepwell.stores.postgres.schema import read_schema
+
         return read_schema(_plain(self._database), self._database.schema)
 
     def migrate_schema(self) -> list[Migration]:
         """Do as `setup`; return what this call has carried out."""
+        from stepwell.stores.postgres.schema import migrate_schema
+
         return migrate_schema(_plain(self._database), self._database.schema)
 
 
@@ -126,11 +129,19 @@ class PostgresStore(OpenedItems):
 
     def setup(self) -> None:
         """Make the tables, or bring them to the newest schema, as `PostgresSaver.setup` does."""
+        from stepwell.stores.postgres.schema import migrate_schema
+
         if self._database is not None:
             migrate_schema(_plain(self._database), self._database.schema)
 
 
 def _opened(name: str, conninfo: str | None, pool: Any, schema: str, min_size: int, max_size: int) -> Database:
+    try:
+        from stepwell.stores.postgres.connections import OwnConnections, UserConnections
+        from stepwell.stores.postgres.saver import PostgresStore as Database
+        from stepwell.stores.postgres.schema import CheckedConnections, checked_schema
+    except ImportError as error:
+        raise ImportError(f"PostgreSQL needs psycopg ({error}): pip install 'stepwell[postgres]'") from error
     schema = checked_schema(schema)
     if (conninfo is None) == (pool is None):
         raise UnsupportedStorageError(f"{name} takes a connection string or pool=, one of them.", reason="no place")
@@ -148,6 +159,8 @@ def _opened(name: str, conninfo: str | None, pool: Any, schema: str, min_size: i
 
 def _plain(store: Database) -> Connections:
     """Return the store's connections before its schema is what it must be."""
+    from stepwell.stores.postgres.schema import CheckedConnections
+
     assert isinstance(store.connections, CheckedConnections)
     return store.connections.plain
 

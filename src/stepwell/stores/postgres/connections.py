@@ -20,11 +20,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from stepwell.errors import StoreError, UnsupportedStorageError
+from stepwell.stores.postgres import MAX_SIZE, MIN_SIZE
 from stepwell.stores.postgres.damage import unavailable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-MAX_SIZE = 16
-MIN_SIZE = 4
 WAIT_SECONDS = 30.0
 _NAMED = ("host", "hostaddr", "port", "dbname", "service")
 """What of a connection string is shown."""
