@@ -15,6 +15,7 @@ QUERIES = sorted(path.stem for path in (PACKAGE / "queries").glob("*.sql"))
 SQLITE = {path.stem for path in (PACKAGE.parent / "sqlite" / "queries").glob("*.sql")}
 OWN = {
     "vacuum_full",
+    "admit",
     "commit",
     "create_schema",
     "database",
@@ -29,7 +30,7 @@ OWN = {
     "schema_version",
     "threads_named",
 }
-"""What only this body asks: its version table, its locks, its one statement of many commits, its way with filters."""
+"""What only this body asks: its version table, its locks, its statements of many writes, its way with filters."""
 NOT_HERE = {"overwrite_log", "fold_log"} | {name for name in SQLITE if name.startswith("cache_")}
 """What only a file needs."""
 

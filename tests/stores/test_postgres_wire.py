@@ -107,7 +107,7 @@ def test_any_other_write_whose_commit_is_cut_off_lands_once(
     at_commit = b"commit\x00"
     if kind == "admission":
         other = Drive(store, "other", run_id="run-2")
-        relay.cut(cut, at_commit)
+        relay.cut(cut, b"with patience as")
         other.admit()
         assert everything(store, "other")[1] == other.last
         other.commit()

@@ -1,39 +1,16 @@
-"""Which members go into one statement, and that statement: many commits at once, in one round trip.
+"""Which members go into one transaction: claims and commits of many threads, in one round trip.
 
-A commit goes in where everything it writes is known beforehand, and no other of its thread is before it. What has to
-look first (events, effects, items, messages, a lineage that changes) goes on its own.
+A write goes in where everything it writes is known beforehand, and no other of its thread is before it. What has to
+look first (events, effects, items, messages, large values, a lineage that changes) goes on its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
 
-import psycopg
-from psycopg.rows import tuple_row
-
-from stepwell import points
-from stepwell.store import CheckpointRow, Commit, Counts
-from stepwell.stores.postgres import sql
-from stepwell.stores.postgres.connections import Connection
-from stepwell.stores.postgres.packing import pack_numbers, pack_rows, pack_texts
-from stepwell.stores.postgres.session import LEAVE_TO_SYSTEM
-from stepwell.stores.postgres.texts import loaded
+from stepwell.store import CheckpointRow, Claim, Commit
 from stepwell.stores.shared.member import Member
-from stepwell.stores.shared.rows import run_digest
-from stepwell.stores.shared.writes import DIGEST, Writes, check_stray
-
-_THREAD = DIGEST + 1
-_PARENT = CheckpointRow._fields.index("parent_seq")
-
-
-class RowTypes(NamedTuple):
-    """What the rows of tables are called as types, in one database."""
-
-    threads: int
-    checkpoints: int
-    records: int
-    runs: int
+from stepwell.stores.shared.writes import Writes
 
 
 class Places:
@@ -66,9 +43,18 @@ class Places:
 def is_plain(member: Member, writes: Writes, places: Places) -> bool:
     """Tell whether all that a member writes is known beforehand."""
     work = member.work
-    if type(work) is not Commit or work.consumed or work.items or any(work.rows[5:]):
+    if type(work) is Commit:
+        known = not (work.consumed or work.items or any(work.rows[5:]))
+        return known and writes.knows(work) and places.stays(work)
+    return type(work) is Claim and _is_plain(work)
+
+
+def _is_plain(claim: Claim) -> bool:
+    """Tell whether a claim brings no more than its rows, and the runs that it begins and ends."""
+    if claim.rows.lineages > 1 or any(claim.rows[5:]):
         return False
-    return writes.knows(work) and places.stays(work)
+    copied = claim.runs or claim.at_work or claim.anchors or claim.lineages
+    return not (copied or claim.items or claim.key or claim.whole)
 
 
 def waves(batch: Sequence[Member], writes: Writes, places: Places) -> Iterator[list[Member]]:
@@ -89,78 +75,3 @@ def waves(batch: Sequence[Member], writes: Writes, places: Places) -> Iterator[l
             wave = [behind.pop(0)]
         left = behind
         yield wave
-
-
-class Group:
-    """The commits of a wave, as one statement."""
-
-    def __init__(self, members: Sequence[Member], writes: Writes, types: RowTypes) -> None:
-        self.members = members
-        threads, seen, writers = [], [], []
-        checkpoints: list[Sequence[Any]] = []
-        records: list[Sequence[Any]] = []
-        runs: list[Sequence[Any]] = []
-        self.sizes = []
-        for member in members:
-            work = member.work
-            assert isinstance(work, Commit)
-            fence = writes.fence(work)
-            member.sealed = fence[DIGEST]
-            threads.append(fence[:_THREAD])
-            seen.append(fence[_THREAD])
-            writers.append(fence[_THREAD + 1])
-            check_stray(work.thread_id, work.rows, work.run)
-            checkpoints += work.rows.checkpoints
-            records += work.rows.records
-            if work.run is not None:
-                columns = (*work.run, work.epoch)
-                runs.append((*columns, run_digest(columns)))
-            self.sizes.append(_size(work))
-        self._given = (
-            pack_rows(types.threads, threads),
-            pack_numbers(seen),
-            pack_texts(writers),
-            fence[-1],
-            pack_rows(types.checkpoints, checkpoints, _PARENT),
-            pack_rows(types.records, records),
-            pack_rows(types.runs, runs),
-        )
-        self.flush = any(getattr(member.work, "flush", False) for member in members)
-
-    def send(self, connection: Connection, schema: str) -> tuple[dict[str, bool], float | None]:
-        """Run the statement; return the threads whose rows were free, each with whether its commit landed, and the
-        database's time. One round trip."""
-        cursor = psycopg.RawCursor(connection, row_factory=tuple_row)
-        statement = sql.query("commit", schema)
-        points.reach(points.BEGUN)
-        points.reach(points.FENCED)
-        points.reach(points.WRITTEN)
-        if self.flush:
-            cursor.execute(statement, self._given, prepare=False, binary=True)
-        else:
-            with connection.pipeline():
-                connection.execute(sql.BEGIN, prepare=False)
-                connection.execute(LEAVE_TO_SYSTEM, prepare=False)
-                cursor.execute(statement, self._given, prepare=False, binary=True)
-                connection.execute(sql.COMMIT, prepare=False)
-        found = cursor.fetchall()
-        return {loaded(thread_id): landed for thread_id, landed, _ in found}, found[0][2] if found else None
-
-    def count(self, counts: Counts) -> None:
-        """Count what it cost, for the store and for whoever asked: a commit is one statement."""
-        counts.transactions += 1
-        counts.statements += 1
-        counts.bytes += sum(self.sizes)
-        counts.syncs += self.flush
-        for member, size in zip(self.members, self.sizes, strict=True):
-            cost = getattr(member.work, "cost", None)
-            if cost is not None:
-                cost.transactions += 1
-                cost.statements += 1
-                cost.bytes += size
-                cost.syncs += self.flush
-
-
-def _size(work: Commit) -> int:
-    size = sum(len(row.body) + len(row.metadata.encode()) for row in work.rows.checkpoints)
-    return size + sum(len(row.body) for row in work.rows.records) + (len(work.run.input) if work.run else 0)

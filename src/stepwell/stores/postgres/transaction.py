@@ -1,4 +1,4 @@
-"""Batches of members, written: plain commits as one statement, every other member as a transaction of its own.
+"""Batches of members, written: plain claims and commits together, every other member as a transaction of its own.
 
 Called by the leader, who holds the lock; a connection is taken for each transaction. An error that the server says
 undid the transaction. Where the connection is lost instead, nobody knows: `recovery.py` looks. A member whose thread's
@@ -20,7 +20,8 @@ from stepwell.store import Claim, Commit, Counts, Deletion, Pruning, Repair
 from stepwell.stores.postgres import sql
 from stepwell.stores.postgres.connections import Connection, Connections
 from stepwell.stores.postgres.damage import is_lost
-from stepwell.stores.postgres.grouping import Group, Places, RowTypes, is_plain, waves
+from stepwell.stores.postgres.group import Group, RowTypes
+from stepwell.stores.postgres.grouping import Places, is_plain, waves
 from stepwell.stores.postgres.leases import LeaseClock
 from stepwell.stores.postgres.recovery import Recovery
 from stepwell.stores.postgres.refusals import PASSING, refused
@@ -94,7 +95,7 @@ class Transactions:
         """Start anew, as another process."""
         self._begin_anew()
 
-    # -- one statement for many ---------------------------------------------------------------------------------------
+    # -- one transaction for many -------------------------------------------------------------------------------------
 
     def _run(self, wave: Sequence[Member]) -> None:
         if len(wave) == 1 and not is_plain(wave[0], self._writes, self._places):
@@ -128,7 +129,7 @@ class Transactions:
         landed = [member for member in group.members if answers.get(member.work.thread_id)]
         for member in landed:
             member.open = False
-            self._note(member.work)
+            self._note(member)
         if landed:
             points.reach(points.DURABLE)
         for member in group.members:
@@ -210,7 +211,7 @@ class Transactions:
             return self._after_error(member, error, lost=is_lost(error, connection), committing=committing, last=last)
         finally:
             self._connections.give_back(connection)
-        self._note(member.work)
+        self._note(member)
         points.reach(points.DURABLE)
         return True
 
@@ -258,9 +259,13 @@ class Transactions:
 
     # -- afterwards ---------------------------------------------------------------------------------------------------
 
-    def _note(self, work: Any) -> None:
+    def _note(self, member: Member) -> None:
         """Take note of what a write that landed says of its thread."""
-        if type(work) is Commit:
+        work = member.work
+        if type(work) is Claim:
+            if member.result is not None:
+                self._writes.note(member.result)
+        elif type(work) is Commit:
             if work.lease_seconds is None:
                 self._writes.forget(work.thread_id)
                 self._places.forget(work.thread_id)

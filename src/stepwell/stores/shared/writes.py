@@ -128,14 +128,13 @@ class Writes:
         """Take the thread; return its row and digest as written, or None where it is not as seen any more."""
         if claim.whole and not are_as_seen(self._on, self._counts, claim.rows.effects):
             return None
-        row = self._claimed(claim)
+        row = self.claimed(claim)
         digest = thread_digest(row)
         self._counts.statements += 1
         if claim.seen is None:
             self._execute(self._on.query("open_thread"), (*row, digest))
         else:
-            gone = bool(claim.seen.run_id) and self._leases.is_gone(claim.seen.holder)
-            asked = (claim.seen.head_seq, self._leases.asked(), gone)
+            asked = (claim.seen.head_seq, self.asked(), self.is_dead(claim.seen))
             self._execute(self._on.query("claim_thread"), (*row, digest, *asked))
         if self._changes() != 1:
             tombstone = self._refuse(claim)
@@ -159,9 +158,34 @@ class Writes:
         if claim.shape is not None:
             self._counts.statements += 1
             self._execute(self._on.query("insert_shape"), claim.shape)
-        if row.run_id:
-            self._graphs[claim.thread_id] = (row.epoch, claim.graph_id)
+        self.note(row)
         return row, digest
+
+    def claimed(self, claim: Claim) -> ThreadRow:
+        """Return the thread row that a claim writes."""
+        epoch = 1 if claim.seen is None else claim.seen.epoch + 1
+        owner = ("", "", 0.0)
+        if claim.lease_seconds is not None:
+            if claim.run is None:
+                raise ValueError(f"a claim of thread {claim.thread_id!r} asks for a lease without a run to hold it")
+            owner = self._lease(claim.run.run_id, claim.lease_seconds)
+        elif claim.at_work:
+            owner = (claim.at_work, "", 0.0)
+        seq, digest, lineages = claim.rows[:3]
+        return ThreadRow(claim.thread_id, claim.graph_id, claim.status, epoch, *owner, seq, digest, lineages, claim.now)
+
+    def is_dead(self, seen: ThreadRow) -> bool:
+        """Tell whether whoever was seen at work on a thread needs no waiting for."""
+        return bool(seen.run_id) and self._leases.is_gone(seen.holder)
+
+    def asked(self) -> float | None:
+        """Return what a claim is told to compare leases with; None where the database asks its own clock."""
+        return self._leases.asked()
+
+    def note(self, row: ThreadRow) -> None:
+        """Take note of a thread that was taken: while it is driven here, a commit need not look up its graph."""
+        if row.run_id:
+            self._graphs[row.thread_id] = (row.epoch, row.graph_id)
 
     def _put_what_was_pruned(self, claim: Claim) -> None:
         for lineage in claim.lineages:
@@ -253,18 +277,6 @@ class Writes:
     def _lease(self, run_id: str, seconds: float) -> tuple[str, str, float]:
         return run_id, self._holder, self._leases.now() + seconds
 
-    def _claimed(self, claim: Claim) -> ThreadRow:
-        epoch = 1 if claim.seen is None else claim.seen.epoch + 1
-        owner = ("", "", 0.0)
-        if claim.lease_seconds is not None:
-            if claim.run is None:
-                raise ValueError(f"a claim of thread {claim.thread_id!r} asks for a lease without a run to hold it")
-            owner = self._lease(claim.run.run_id, claim.lease_seconds)
-        elif claim.at_work:
-            owner = (claim.at_work, "", 0.0)
-        seq, digest, lineages = claim.rows[:3]
-        return ThreadRow(claim.thread_id, claim.graph_id, claim.status, epoch, *owner, seq, digest, lineages, claim.now)
-
     def _refuse(self, claim: Claim) -> ThreadRow | None:
         """Say why a claim changed no row: busy is an error, changed is None, deleted the tombstone to take instead."""
         self._counts.statements += 1
@@ -340,10 +352,10 @@ class Writes:
         return THREADS.verified(found[0]) if found else None
 
 
-def check_stray(thread_id: str, rows: Rows, run: RunRow | None) -> None:
+def check_stray(thread_id: str, rows: Rows, *runs: RunRow | None) -> None:
     """Raise where a write to a thread holds a row of another one."""
-    for row in (*rows.checkpoints, *rows.records, *rows.blobs, *(() if run is None else (run,))):
-        if row.thread_id != thread_id:
+    for row in (*rows.checkpoints, *rows.records, *rows.blobs, *runs):
+        if row is not None and row.thread_id != thread_id:
             raise _stray(thread_id, row.thread_id)
 
 
