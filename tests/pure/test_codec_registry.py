@@ -155,6 +155,12 @@ def test_a_type_registered_after_the_codec_was_made_is_seen() -> None:
     register_type(Late)  # again is the same
 
 
+@pytest.mark.parametrize("given", [3, "module:Class", list[int]])
+def test_what_is_no_class_cannot_be_registered(given: Any) -> None:
+    with pytest.raises(TypeError, match="register_type takes a class, not"):
+        register_type(given)
+
+
 def test_register_type_is_a_decorator_with_or_without_arguments() -> None:
     @register_type
     @dataclass

@@ -106,6 +106,12 @@ def test_a_reducer_that_does_not_take_two_values_is_refused(bad: Any) -> None:
         schema_of(Annotated[list, bad])
 
 
+def test_a_reducer_that_is_refused_is_named_by_its_key() -> None:
+    with pytest.raises(InvalidGraphError, match=r"Got \(a\)\. At key 'total'\.") as raised:
+        schema_of(TypedDict("State", {"log": Annotated[list[int], operator.add], "total": Annotated[int, lambda a: a]}))
+    assert raised.value.fields()["key"] == "total"
+
+
 def test_reducers_may_be_builtins_objects_and_have_defaults() -> None:
     class Reducer:
         def __call__(self, a: int, b: int) -> int:

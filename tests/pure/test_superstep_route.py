@@ -170,8 +170,9 @@ def test_a_router_that_names_no_destination_is_refused_with_its_nodes_name(resul
 
 def test_a_path_map_lets_end_through_and_no_other_unmapped_name() -> None:
     assert branch_targets(AB, "a", {"x": "b"}, END) == []
-    with pytest.raises(InvalidUpdateError, match="did not return a valid destination"):
-        branch_targets(AB, "a", {"x": "b"}, "b")
+    refused = "did not return a valid destination: the router of 'a' returned 'b'. Its path map has 'x', True$"
+    with pytest.raises(InvalidUpdateError, match=refused):
+        branch_targets(AB, "a", {"x": "b", True: "a"}, "b")
 
 
 def test_a_send_needs_no_entry_in_the_path_map() -> None:

@@ -48,7 +48,9 @@ def test_a_new_input_after_a_failure_may_be_refused(call: Call, saver: SqliteSav
     graph = chain(("flaky", Flaky("flaky"))).compile(checkpointer=saver)
     with pytest.raises(ValueError, match="broken"):
         call(graph, {}, thread())
-    with pytest.raises(PendingWorkError):
+    with pytest.raises(
+        PendingWorkError, match=r"^Thread t has unfinished tasks\. Finish it with invoke\(None, config\)"
+    ):
         call(graph, {}, thread(), on_pending="raise")
     assert call(graph, None, thread()) == {"log": ["flaky"]}
     assert call(graph, {}, thread(), on_pending="raise") == {"log": ["flaky", "flaky"]}, "nothing is pending any more"

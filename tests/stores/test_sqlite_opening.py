@@ -62,6 +62,23 @@ def test_a_missing_directory_is_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "missing" / "threads.db")
 
 
+@pytest.mark.parametrize(
+    "address", ["postgresql://ada:secret@host/db", "sqlite:///threads.db", "file:threads.db?mode=ro"]
+)
+def test_an_address_is_no_path_and_is_not_repeated(
+    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UnsupportedStorageError, match=r"by its path, not by an address") as raised:
+        SqliteStore(address)
+    assert "ada" not in str(raised.value) and list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_path_is_refused() -> None:
+    with pytest.raises(UnsupportedStorageError, match="The path is empty"):
+        SqliteStore("")
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a place that root cannot write either")
 def test_a_place_that_cannot_be_written_is_refused() -> None:
     with pytest.raises(UnsupportedStorageError, match="Cannot open"):

@@ -173,6 +173,8 @@ def register_type(
     """
     if cls is None:
         return lambda decorated: register_type(decorated, name=name, dump=dump, load=load)
+    if not isinstance(cls, type):
+        raise TypeError(f"register_type takes a class, not {cls!r}")
     if (dump is None) != (load is None):
         raise TypeError(f"register_type({shown_name(cls)}): give both dump= and load=, or neither")
     with _process_lock:

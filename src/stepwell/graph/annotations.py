@@ -34,8 +34,8 @@ def unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
             return annotation, metadata
 
 
-def channel_of(annotation: Any) -> Channel | Managed:
-    """Return what the annotation of a key declares."""
+def channel_of(annotation: Any, key: str | None = None) -> Channel | Managed:
+    """Return what the annotation of a key declares. Raises InvalidGraphError, naming the key, for a bad reducer."""
     typ, metadata = unwrap(annotation)
     if (managed := _managed(typ, metadata)) is not None:
         return managed
@@ -45,7 +45,7 @@ def channel_of(annotation: Any) -> Channel | Managed:
         if isinstance(item, type) and issubclass(item, Channel):
             return item(typ)
     if metadata and callable(metadata[-1]):
-        _check_reducer(metadata[-1])
+        _check_reducer(metadata[-1], key)
         return BinaryOperatorAggregate(typ, metadata[-1])
     return LastValue(typ)
 
@@ -60,7 +60,7 @@ def _managed(typ: Any, metadata: tuple[Any, ...]) -> Managed | None:
     return None
 
 
-def _check_reducer(reducer: Callable[..., Any]) -> None:
+def _check_reducer(reducer: Callable[..., Any], key: str | None) -> None:
     try:
         signature = inspect.signature(reducer)
     except (ValueError, TypeError):
@@ -68,6 +68,7 @@ def _check_reducer(reducer: Callable[..., Any]) -> None:
     try:
         signature.bind(None, None)
     except TypeError:
+        where = "" if key is None else f" At key {key!r}."
         raise InvalidGraphError(
-            f"Invalid reducer signature. Expected (a, b) -> c. Got {signature}", reducer=reducer
+            f"Invalid reducer signature. Expected (a, b) -> c. Got {signature}.{where}", reducer=reducer, key=key
         ) from None

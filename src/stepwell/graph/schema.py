@@ -34,7 +34,7 @@ class Schema:
     """Whether `validate` may change or refuse a value: False lets the engine skip it."""
 
     def __init__(self, source: Any, annotations: Mapping[str, Any]) -> None:
-        declared = {key: channel_of(annotation) for key, annotation in annotations.items()}
+        declared = {key: channel_of(annotation, key) for key, annotation in annotations.items()}
         self.source = source
         """What the user passed: a class, or the type of a root value."""
         self.channels: dict[str, Channel] = {k: c for k, c in declared.items() if isinstance(c, Channel)}

@@ -168,7 +168,7 @@ async def _finish_pending(run: Run) -> None:
     except EmptyInputError:
         return
     if ended.status != lifecycle.FINISHED:
-        raise pending_work(run.config.thread_id, ended.questions, ended.awaited, "a breakpoint")
+        raise pending_work(run.config.thread_id, ended.questions, ended.awaited, "stands at a breakpoint")
 
 
 def _is_known(run: Run) -> bool:

@@ -182,7 +182,7 @@ def _check_pending(run: Run, reader: Reader, base: Base) -> None:
         if thread is None or not run.store.is_held(thread):  # else they are being performed: the thread is busy
             raise _in_doubt(thread_id, doubts)
     if questions or awaited or chosen:
-        raise pending_work(thread_id, questions, awaited, "unfinished tasks")
+        raise pending_work(thread_id, questions, awaited, "has unfinished tasks")
 
 
 def _in_doubt(thread_id: str, doubts: Sequence[str]) -> PendingWorkError:
@@ -199,14 +199,23 @@ def pending_work(
 ) -> PendingWorkError:
     """Return the error for a new input that is not let past what a thread asks or waits for."""
     asked = ", ".join(question.interrupt_id for question in questions)
-    if asked or not awaited:
-        return PendingWorkError(thread_id=thread_id, interrupts=asked or otherwise)
+    if asked:
+        return PendingWorkError(thread_id=thread_id, interrupts=asked)
+    if not awaited:
+        return PendingWorkError(_unfinished(thread_id, otherwise), thread_id=thread_id, interrupts="")
     keys = ", ".join((each.key and f"{each.kind} {each.key!r}") or each.kind for each in awaited)
     text = (
         f"Thread {thread_id} waits ({keys}). Continue it with invoke(None, config) once that has come, or pass "
         'on_pending="discard" with the new input.'
     )
     return PendingWorkError(text, thread_id=thread_id, interrupts="", waiting=keys)
+
+
+def _unfinished(thread_id: str | None, what: str) -> str:
+    return (
+        f"Thread {thread_id} {what}. Finish it with invoke(None, config), or pass "
+        'on_pending="discard" or "finish" with the new input.'
+    )
 
 
 def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, bytes], raw: Any) -> Any:

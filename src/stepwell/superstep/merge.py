@@ -102,11 +102,15 @@ def _fold_one(plan: Plan, key: str, current: Any, writes: list[Any], ordered: Or
     try:
         return plan.channels[key].fold(current, writes, key)
     except InvalidUpdateError as error:
-        error.__dict__.update(channel=key, tasks=_writers(key, ordered))
-        raise
+        raise _naming(error, key, _writers(key, ordered)) from None
     except Exception as error:
         who = _writers(key, ordered)
         raise MergeError(channel=key, tasks=who, reason=f"{type(error).__name__}: {error}") from error
+
+
+def _naming(error: InvalidUpdateError, key: str, tasks: list[str]) -> InvalidUpdateError:
+    by = f" Written by: {', '.join(tasks)}." if tasks else ""
+    return InvalidUpdateError(f"{error}{by}", **error.fields(), channel=key, tasks=tasks)
 
 
 def _writers(key: str, ordered: Ordered) -> list[str]:
@@ -223,6 +227,7 @@ def _mapped(node: str, path_map: Mapping[Any, str] | None, result: Any) -> str:
         pass
     if isinstance(result, str) and result != "__start__" and (path_map is None or result == END):
         return str(result)
+    known = "" if path_map is None else f". Its path map has {', '.join(map(repr, path_map))}"
     raise InvalidUpdateError(
-        f"Branch did not return a valid destination: the router of {node!r} returned {result!r}", node=node
+        f"Branch did not return a valid destination: the router of {node!r} returned {result!r}{known}", node=node
     )

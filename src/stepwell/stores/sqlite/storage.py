@@ -23,9 +23,20 @@ NETWORK_FUSE = frozenset(
     | {"goofys", "mfs"}
 )
 
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://|file:")
+"""How an address begins. A drive letter is no scheme."""
+
 
 def check_place(path: str) -> None:
-    """Refuse a path at which durable state cannot be kept."""
+    """Refuse a path at which durable state cannot be kept, and what is no path."""
+    if not path:
+        raise UnsupportedStorageError("The path is empty; give the path of a file.", path=path)
+    if scheme := _ADDRESS.match(path):
+        raise UnsupportedStorageError(  # the rest may hold a password
+            f"A SQLite file is given by its path, not by an address ({scheme[0]}...); PostgresSaver and PostgresStore"
+            " take that of a PostgreSQL server.",
+            reason="an address",
+        )
     place = Path(os.path.realpath(path))
     if place.is_dir():
         raise UnsupportedStorageError(f"{path!r} is a directory; give the path of a file in it.", path=path)
