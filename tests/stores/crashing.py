@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.stores.postgres.schema import migrate_schema
 from stepwell.testing.store_suite.drive import Drive, everything, started

@@ -10,7 +10,7 @@ from functools import cache
 import psycopg
 from psycopg import sql
 
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.schema import migrate_schema
 from stepwell.stores.postgres.sql import SCHEMA
 from tests.stores.servers import Server, shared

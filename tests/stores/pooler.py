@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -48,8 +49,7 @@ class Pooler:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        socket = Path(f"{self.folder}/.s.PGSQL.{PORT}")
-        wait_until(lambda: socket.exists() or process.poll() is not None)
+        wait_until(lambda: _listens(f"{self.folder}/.s.PGSQL.{PORT}") or process.poll() is not None)
         assert process.poll() is None, Path(f"{self.folder}/log").read_text()
         self._process = process
 
@@ -77,3 +77,9 @@ def pooled(host: str, *, servers: int = 2) -> Iterator[Pooler]:
             yield pooler
         finally:
             pooler.stop()
+
+
+def _listens(path: str) -> bool:
+    """Tell whether somebody answers there: the socket is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as client:
+        return client.connect_ex(path) == 0

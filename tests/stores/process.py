@@ -80,7 +80,7 @@ def open_store(place: Path | str) -> Store:
     """Open the file, or the database that this connects to."""
     if isinstance(place, Path):
         return SqliteStore(place)
-    from stepwell.stores.postgres.connections import OwnConnections
+    from stepwell.stores.postgres.pool import OwnConnections
     from stepwell.stores.postgres.saver import PostgresStore
 
     return PostgresStore(OwnConnections(place))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from stepwell.store import HistoryQuery, Store, ThreadsQuery
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.stores.postgres.texts import loaded, stored
 from stepwell.stores.sqlite import SqliteStore

@@ -9,7 +9,7 @@ from stepwell import InMemorySaver
 from stepwell.clock import SystemClock
 from stepwell.savers.postgres import PostgresSaver
 from stepwell.savers.retention.moving import export_thread, import_thread
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.stores.postgres.sql import query
 from stepwell.stores.sqlite import SqliteStore

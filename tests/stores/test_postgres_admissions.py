@@ -11,7 +11,7 @@ import pytest
 from stepwell.errors import RunConflictError, ThreadBusyError
 from stepwell.ids import fingerprint_of
 from stepwell.store import NO_DIGEST, Claim, Commit, Deletion, RunRow, ShapeRow, ThreadRow
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.stores.shared.rows import thread_digest
 from stepwell.testing.clock import FakeClock

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from stepwell.errors import CorruptRecordError
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.testing.store_suite.drive import THREAD, Drive, started
 from stepwell.testing.store_suite.effects import saying

@@ -10,7 +10,7 @@ import pytest
 
 from stepwell.errors import LeaseLostError
 from stepwell.store import EventDraft, ItemWrites
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.stores.postgres.schema import migrate_schema
 from stepwell.stores.shared.rows import thread_digest

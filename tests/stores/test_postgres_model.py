@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.testing.graphs import graph_scripts
 from tests.pure.model.scripts import Script, scripts

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from stepwell.store import EventDraft, Message
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.testing.store_suite.drive import Drive, everything, started
 from tests.stores.pooler import Pooler, pooled

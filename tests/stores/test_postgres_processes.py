@@ -13,7 +13,7 @@ from stepwell import points
 from stepwell.clock import SystemClock
 from stepwell.errors import LeaseLostError, ThreadBusyError
 from stepwell.store import Store
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.testing.store_suite.drive import THREAD, Drive, everything, started
 from tests.stores.binaries import VERSIONS

@@ -306,7 +306,7 @@ def test_without_psycopg_the_rest_works_and_the_error_names_what_to_install() ->
     script = (
         "import sys; sys.modules['psycopg'] = None\n"
         "import stepwell; stepwell.InMemorySaver()\n"
-        "try: stepwell.PostgresSaver\n"
+        "try: stepwell.PostgresSaver('dbname=x')\n"
         "except ImportError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

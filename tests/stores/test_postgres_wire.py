@@ -10,7 +10,7 @@ import pytest
 from stepwell.errors import CommitUnknownError, DatabaseUnavailableError, StoreError
 from stepwell.store import Deletion, EventDraft, ItemWrites, Message
 from stepwell.stores.postgres import recovery
-from stepwell.stores.postgres.connections import OwnConnections
+from stepwell.stores.postgres.pool import OwnConnections
 from stepwell.stores.postgres.saver import PostgresStore
 from stepwell.stores.postgres.schema import migrate_schema
 from stepwell.superstep.items import PUT, ItemWrite

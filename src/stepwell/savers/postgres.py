@@ -137,7 +137,8 @@ class PostgresStore(OpenedItems):
 
 def _opened(name: str, conninfo: str | None, pool: Any, schema: str, min_size: int, max_size: int) -> Database:
     try:
-        from stepwell.stores.postgres.connections import OwnConnections, UserConnections
+        from stepwell.stores.postgres.connections import UserConnections
+        from stepwell.stores.postgres.pool import OwnConnections
         from stepwell.stores.postgres.saver import PostgresStore as Database
         from stepwell.stores.postgres.schema import CheckedConnections, checked_schema
     except ImportError as error:

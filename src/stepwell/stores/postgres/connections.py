@@ -1,4 +1,4 @@
-"""Where connections come from: a small pool of the store's own, or the pool that a user has.
+"""Where connections come from: the pool that a user has, or a small one of the store's own (`pool.py`).
 
 A connection is taken for one transaction and given back; none is held while a node runs. Every statement stands alone
 (autocommit, nothing prepared, nothing set for the session), so that a pooler may hand each transaction to another
@@ -8,9 +8,6 @@ server process. After `os.fork` the child leaves the parent's connections alone 
 from __future__ import annotations
 
 import inspect
-import os
-import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -19,12 +16,10 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from stepwell.errors import StoreError, UnsupportedStorageError
-from stepwell.stores.postgres import MAX_SIZE, MIN_SIZE
+from stepwell.errors import UnsupportedStorageError
 from stepwell.stores.postgres.damage import unavailable
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-WAIT_SECONDS = 30.0
 _NAMED = ("host", "hostaddr", "port", "dbname", "service")
 """What of a connection string is shown."""
 
@@ -60,75 +55,6 @@ def lent(connections: Connections) -> Iterator[Connection]:
         yield connection
     finally:
         connections.give_back(connection)
-
-
-class OwnConnections:
-    """Connections to one conninfo: up to `max_size`, of which `min_size` stay open when nobody needs them."""
-
-    def __init__(self, conninfo: str, *, min_size: int = MIN_SIZE, max_size: int = MAX_SIZE) -> None:
-        if not 0 <= min_size <= max_size or max_size < 1:
-            raise UnsupportedStorageError(
-                f"A pool has 0 <= min_size <= max_size and max_size >= 1, not min_size={min_size}, max_size={max_size}."
-            )
-        self._conninfo, self.where = _checked(conninfo)
-        self._min_size, self._max_size = min_size, max_size
-        self._closed = False
-        self._begin_anew()
-
-    def _begin_anew(self) -> None:
-        self._pid = os.getpid()
-        self._free: deque[Connection] = deque()
-        self._places = threading.Semaphore(self._max_size)
-
-    def take(self) -> Connection:
-        """Return a free connection, or open one."""
-        if self._pid != os.getpid():
-            self._parents = self._free  # kept, never closed: they are the parent's
-            self._begin_anew()
-        if not self._places.acquire(timeout=WAIT_SECONDS):
-            raise StoreError(
-                f"All {self._max_size} connections to {self.where} are in use for {WAIT_SECONDS:.0f} s. Raise"
-                " max_size, or close iterators that were left half read."
-            )
-        try:
-            while self._free:
-                try:
-                    connection = self._free.pop()
-                except IndexError:  # another thread was faster
-                    break
-                if not connection.closed:
-                    return connection
-            return connect(self._conninfo, self.where)
-        except BaseException:
-            self._places.release()
-            raise
-
-    def give_back(self, connection: Connection) -> None:
-        """Keep the connection for the next, if it is sound and wanted."""
-        try:
-            if connection.info.transaction_status != TransactionStatus.IDLE:
-                connection.rollback()
-        except psycopg.Error:
-            connection.close()
-        if self._closed or len(self._free) >= self._min_size:
-            connection.close()
-        elif not connection.closed:
-            self._free.append(connection)
-        self._places.release()
-
-    def forget_idle(self) -> None:
-        """Close what nobody has."""
-        while self._free:
-            try:
-                self._free.pop().close()
-            except IndexError:
-                return
-
-    def close(self) -> None:
-        """Close what nobody has, and keep nothing that is given back."""
-        self._closed = True
-        if self._pid == os.getpid():
-            self.forget_idle()
 
 
 class UserConnections:
@@ -200,10 +126,11 @@ def connect(conninfo: str, where: str) -> Connection:
 
 def shown(conninfo: str) -> str:
     """Return what of a connection string may be shown: where the database is, never who asks for it."""
-    return _checked(conninfo)[1]
+    return checked(conninfo)[1]
 
 
-def _checked(conninfo: str) -> tuple[str, str]:
+def checked(conninfo: str) -> tuple[str, str]:
+    """Return a connection string with what every connection needs, and what of it may be shown."""
     try:
         given = conninfo_to_dict(conninfo)
     except psycopg.Error:  # its text repeats the string, password and all
