@@ -107,8 +107,12 @@ def test_a_reducer_that_does_not_take_two_values_is_refused(bad: Any) -> None:
 
 
 def test_a_reducer_that_is_refused_is_named_by_its_key() -> None:
+    class State(TypedDict):
+        log: Annotated[list[int], operator.add]
+        total: Annotated[int, lambda a: a]
+
     with pytest.raises(InvalidGraphError, match=r"Got \(a\)\. At key 'total'\.") as raised:
-        schema_of(TypedDict("State", {"log": Annotated[list[int], operator.add], "total": Annotated[int, lambda a: a]}))
+        schema_of(State)
     assert raised.value.fields()["key"] == "total"
 
 

@@ -40,6 +40,7 @@ def test_an_answer_in_a_wrapper_is_a_value_whatever_it_looks_like() -> None:
     base, (asked,) = asking("q")
     assert match(base, Answer({asked: 1})) == [("a", "q", {asked: 1})]
     assert match(base, Answer({OTHER: 1})) == [("a", "q", {OTHER: 1})]
+    assert match(base, {asked: Answer({OTHER: 1})}) == [("a", "q", {OTHER: 1})]
 
 
 def test_one_value_for_several_questions_is_ambiguous_and_names_them() -> None:

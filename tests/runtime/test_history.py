@@ -117,7 +117,8 @@ def test_a_thread_that_never_ran_has_no_history(saver: SqliteSaver) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"limit": -1}, {"limit": True}, {"lineage": "newest"}, {"lineage": 7}, {"before": thread()}]
+    "wrong",
+    [{"limit": -1}, {"limit": True}, {"lineage": "newest"}, {"lineage": 7}, {"before": thread()}, {"filter": 3}],
 )
 def test_what_is_wrong_is_said_before_anything_is_read(graph: CompiledGraph, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfigError):

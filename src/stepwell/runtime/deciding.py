@@ -8,11 +8,10 @@ from typing import Any
 from stepwell.codec import Codec
 from stepwell.errors import AlreadyDecidedError, ApprovalExpiredError
 from stepwell.graph.approval import ApprovalRequest, Decision
-from stepwell.graph.types import Answer
 from stepwell.runtime.loading import row_name
 from stepwell.store import Reader
 from stepwell.superstep import body as layout, lifecycle
-from stepwell.superstep.answer import Answered, id_map
+from stepwell.superstep.answer import Answered, bare, id_map
 from stepwell.superstep.effects.approval import EXPIRED, decide, is_decision
 
 
@@ -20,8 +19,8 @@ def decides(resume: Any) -> bool:
     """Tell whether what a thread is resumed with decides anything."""
     given = id_map(resume)
     if given is not None:
-        return any(is_decision(value) for value in given.values())
-    return is_decision(resume.value if isinstance(resume, Answer) else resume)
+        return any(is_decision(bare(value)) for value in given.values())
+    return is_decision(bare(resume))
 
 
 def checked_decisions(thread_id: str, answers: Sequence[Answered], now: int) -> list[Answered]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from stepwell.errors import CorruptRecordError, EncryptionError, InvalidConfigError
 from stepwell.graph.types import Waiting
 from stepwell.runtime.loading import row_name
-from stepwell.runtime.reading.paging import Paged
+from stepwell.runtime.reading.paging import Paged, checked_filter
 from stepwell.runtime.stream.payloads import as_waiting
 from stepwell.savers.runs import CRASHED
 from stepwell.store import DAMAGED, CheckpointRow, Reader, Store, ThreadRow, ThreadsQuery
@@ -72,7 +72,7 @@ class _List:
         filter: Mapping[str, Any] | None,
         at: tuple[int, str] | None,
     ) -> None:
-        self._store, self._statuses, self._filter, self._at = store, statuses, filter, at
+        self._store, self._statuses, self._filter, self._at = store, statuses, checked_filter(filter), at
         self._stored = None
         if statuses is not None and DAMAGED not in statuses:  # such a row says anything
             self._stored = sorted({lifecycle.RUNNING if each == CRASHED else each for each in statuses})

@@ -38,6 +38,11 @@ def id_map(resume: Any) -> Mapping[str, Any] | None:
     return None
 
 
+def bare(value: Any) -> Any:
+    """Return what an `Answer` wraps; anything else is the answer itself."""
+    return value.value if isinstance(value, Answer) else value
+
+
 def match_answers(
     thread: str, askable: Sequence[Asked], resume: Any, aliases: Mapping[str, str], answered: Iterable[str]
 ) -> list[Answered]:
@@ -48,7 +53,7 @@ def match_answers(
     ids = [question.interrupt_id for _, question in askable]
     given = id_map(resume)
     if given is None:
-        value = resume.value if isinstance(resume, Answer) else resume
+        value = bare(resume)
         if len(askable) > 1:
             raise AmbiguousAnswerError(thread_id=thread, open_ids=ids)
         if not askable:
@@ -82,7 +87,7 @@ def _by_id(
             thread_id=thread,
             open_ids=list(by_id),
         )
-    return [Answered(*entry, given[key]) for key, entry in found.items() if entry is not None]
+    return [Answered(*entry, bare(given[key])) for key, entry in found.items() if entry is not None]
 
 
 def open_now(base: Base) -> Iterator[Asked]:

@@ -14,7 +14,7 @@ from stepwell.errors import InvalidConfigError, UnknownCheckpointError
 from stepwell.plan.tables import Plan
 from stepwell.runtime.config import RunConfig
 from stepwell.runtime.reading.page import Page
-from stepwell.runtime.reading.paging import Paged, checked_limit
+from stepwell.runtime.reading.paging import Paged, checked_filter, checked_limit
 from stepwell.runtime.reading.snapshot import StateSnapshot, before_input, complete, config_of, snapshot_of
 from stepwell.store import CheckpointRow, HistoryQuery, Reader, Store
 
@@ -82,7 +82,7 @@ class Walk(Generic[Item]):
             start = _start(reader, address, before, lineage)
         self._store, self._shown = store, shown
         self._query = start
-        self._filter = filter
+        self._filter = checked_filter(filter)
         self._whole = filter is None and start == HistoryQuery(address.thread_id or "", address.namespace)
         self._later: dict[int, CheckpointRow] = {}
         self._expected: CheckpointRow | None = None

@@ -7,7 +7,7 @@ nothing open.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from stepwell.errors import InvalidConfigError
@@ -92,3 +92,10 @@ def checked_limit(limit: int | None) -> int | None:
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise InvalidConfigError(reason=f"limit is a number of items, 0 or more, not {limit!r}", key="limit")
     return limit
+
+
+def checked_filter(wanted: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the filter; InvalidConfigError where it is none."""
+    if wanted is not None and not isinstance(wanted, Mapping):
+        raise InvalidConfigError(reason=f"filter is a dict of what to compare, not {wanted!r}", key="filter")
+    return wanted
