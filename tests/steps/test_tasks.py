@@ -10,6 +10,7 @@ import pytest
 from stepwell import (
     Command,
     InMemorySaver,
+    InvalidGraphError,
     NodeTimeoutError,
     NonDeterminismError,
     RetryPolicy,
@@ -245,6 +246,23 @@ def test_steps_within_steps_are_recorded_and_ask_for_their_node(saver: SqliteSav
 def test_a_step_is_called_within_a_run_alone() -> None:
     with pytest.raises(RuntimeError, match="outside of a runnable context"):
         Counted().double(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "reason"),
+    [
+        ("price", {}, "A step is a function, not 'price'. Its options have names"),
+        (len, {"name": ""}, "name of a step must be a text"),
+        (len, {"name": 3}, "name of a step must be a text"),
+        (len, {"retry_policy": "twice"}, "retry_policy is a RetryPolicy or a sequence of them"),
+        (lambda: 1, {}, "a lambda has none: give name="),
+    ],
+)
+def test_what_cannot_be_a_step_is_refused_where_it_is_declared(function: Any, options: Any, reason: str) -> None:
+    with pytest.raises((InvalidGraphError, TypeError), match=reason):
+        task(**options)(function)
+    with pytest.raises((InvalidGraphError, TypeError), match=reason):
+        task(function, **options)
 
 
 def test_a_result_that_cannot_be_stored_fails_its_step(saver: SqliteSaver) -> None:

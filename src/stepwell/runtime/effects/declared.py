@@ -13,7 +13,8 @@ from stepwell.errors import EffectDeclarationError, InvalidGraphError
 from stepwell.graph.approval import Approval
 from stepwell.graph.callables import function_of, name_of
 from stepwell.graph.effect_rules import default_fails_on
-from stepwell.graph.policies import RetryPolicy, TimeoutPolicy, idle_needs_async
+from stepwell.graph.nodes import retry_policies
+from stepwell.graph.policies import TimeoutPolicy, idle_needs_async
 from stepwell.runtime.steps.calling import StepCode
 from stepwell.runtime.steps.task import declare as declare_step
 from stepwell.superstep.effects.keys import POSITION, SCOPES, THREAD
@@ -70,7 +71,7 @@ class _Options:
     def __init__(self, source: Callable[..., Any], given: Mapping[str, Any]) -> None:
         self.source = source
         self.given = given
-        self.name = given.get("name") or name_of(source)
+        self.name = name_of(source) if given.get("name") is None else given["name"]
 
     def refuse(self, reason: str) -> NoReturn:
         name = self.name or "<lambda>"
@@ -127,9 +128,10 @@ def _step(options: _Options) -> StepCode:
         function_of(options.source)
     ):
         options.refuse("it is a generator function. Return the receipt instead.")
-    policy = options.get("retry_policy", ())
-    retry = (policy,) if isinstance(policy, RetryPolicy) else tuple(policy)
-    timeout = TimeoutPolicy.coerce(options.get("timeout"))
+    try:
+        retry, timeout = retry_policies(options.get("retry_policy")), TimeoutPolicy.coerce(options.get("timeout"))
+    except (TypeError, InvalidGraphError) as error:
+        options.refuse(f"{error}.")
     is_async = inspect.iscoroutinefunction(function_of(options.source))
     if timeout is not None and timeout.idle_timeout is not None and not is_async:
         options.refuse(idle_needs_async(options.name))

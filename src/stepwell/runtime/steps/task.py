@@ -13,7 +13,7 @@ from stepwell.errors import InvalidGraphError
 from stepwell.graph.callables import called_name, function_of
 from stepwell.graph.identity import code_identity, code_version, qualified_name
 from stepwell.graph.injection import fillable
-from stepwell.graph.nodes import cache_policy
+from stepwell.graph.nodes import cache_policy, retry_policies
 from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy, idle_needs_async
 from stepwell.runtime.scope import running
 from stepwell.runtime.steps.calling import StepCode, call_step
@@ -106,7 +106,7 @@ def task(
     `retry_policy`: as for nodes, on attempts of this call. `timeout`: seconds, a timedelta or a TimeoutPolicy for one
     attempt; an async function is cancelled, a sync one abandoned, and NodeTimeoutError raised.
     """
-    retry = (retry_policy,) if isinstance(retry_policy, RetryPolicy) else tuple(retry_policy or ())
+    retry = retry_policies(retry_policy)
 
     def decorate(source: Callable[..., Any]) -> TaskFunction[Any, Any]:
         return TaskFunction(source, declare(source, name, retry, timeout, cache_policy))
@@ -122,6 +122,10 @@ def declare(
     cache: CachePolicy | None = None,
 ) -> StepCode:
     """Return a function as a step. InvalidGraphError for what cannot be one."""
+    if not callable(source):
+        raise InvalidGraphError(f"A step is a function, not {source!r}. Its options have names: @task(name=...).")
+    if name is not None and (not isinstance(name, str) or not name):
+        raise InvalidGraphError(f"The name of a step must be a text, not {name!r}.")
     function = function_of(source)
     called = name or called_name(source)
     if called is None:
