@@ -96,4 +96,4 @@ def test_rekey_wraps_by_the_first_key_and_the_old_one_can_go(
     assert answer("rekey", "--key-file", "both.txt") == facts
     assert answer("show", "t", "--key-file", "new.txt")["thread"] == "t"
     assert "error[database_encrypted]" not in call("verify", "--key-file", "new.txt").stderr
-    assert "no data keys" in call("rekey", status=2).stderr
+    assert "error[database_encrypted]" in call("rekey", status=6).stderr

@@ -73,4 +73,6 @@ def test_a_migration_that_fails_is_named(call: Call, database: Path) -> None:
 
 
 def test_there_must_be_a_database(call: Call, folder: Path) -> None:
-    assert call("migrate", status=3).stderr.startswith("error[unknown_database]")
+    for words in (["migrate"], ["migrate", "--check"]):
+        told = "There is no database 'stepwell.db', and nothing to migrate: `run` makes it with the newest schema."
+        assert call(*words, status=3).stderr.startswith(f"error[unknown_database]: {told}")

@@ -35,12 +35,26 @@ def test_a_thread_on_a_server_is_run_looked_at_and_deleted(call: Call, address: 
     on_server("copy", "t", "other")
     on_server("verify")
     on_server("verify", "--json")
+    for words in (("stats",), ("stats", "t"), ("prune", "--all"), ("vacuum",)):
+        on_server(*words)
+        on_server(*words, "--json")
     on_server("migrate", "--check")
     on_server("migrate", "--json")
     on_server("delete", "other", "--yes")
     on_server("show", "nobody", status=3)
     assert "every row verifies" in "".join(told)
     assert "hunter2" not in "".join(told)
+
+
+def test_a_database_without_tables_is_refused_with_the_command_that_makes_them(call: Call, address: str) -> None:
+    bare = address.replace("/worker_", "/bare_worker_")
+    with shared(VERSIONS[-1]).admin() as admin:
+        admin.execute(f"create database {bare.partition('?')[0].rpartition('/')[2]}")
+    refused = call("threads", "--db", bare, status=6).stderr
+    assert "has no tables of Stepwell's" in refused
+    assert "`stepwell migrate`" in refused
+    call("migrate", "--db", bare)
+    call("threads", "--db", bare)
 
 
 def test_a_server_that_does_not_answer_is_exit_6_without_a_password(call: Call) -> None:
@@ -60,6 +74,8 @@ def test_a_server_that_does_not_answer_is_exit_6_without_a_password(call: Call) 
         ("postgresql://ann:p?w@db.example/app", "postgresql://"),
         ("postgresql://ann:p#w@db.example/app", "postgresql://"),
         ("postgresql:///app?passfile=/secret&user=ann", "postgresql:///app?user=ann"),
+        ("postgresql:///app?host=/run/pg&port=5433", "postgresql:///app?host=/run/pg&port=5433"),
+        ("postgresql:///app?host=%2Frun%2Fpg", "postgresql:///app?host=/run/pg"),
         ("postgresql://[pw", "postgresql://"),
     ],
 )

@@ -1,5 +1,7 @@
 """`stepwell prune`, `stats`, `vacuum`, `export` and `import`: what an operator does against growth."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,33 @@ def test_a_thread_moves_to_another_database(paused: None, answer: Answer, call: 
     (folder / "t.thread").write_bytes(b"something else")
     assert "error[thread_file]" in call("import", "t.thread", "--db", "third.db", status=CORRUPT).stderr
     assert "rows from" not in call("export", "t", "again.thread").stderr
+    assert "error[file_taken]: again.thread is there already" in call("export", "t", "again.thread", status=2).stderr
+
+
+def test_a_file_that_is_not_imported_leaves_no_database_behind(
+    paused: None, answer: Answer, call: Call, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_KEY", f"k={'0f' * 32}")
+    answer("run", "flows.py:graph", "--thread", "s", "--input", '{"n": 1}', "--db", "secret.db")
+    answer("export", "s", "secret.thread", "--db", "secret.db")
+    monkeypatch.delenv("STEPWELL_KEY")
+    answer("export", "t", "plain.thread")
+    (folder / "cut.thread").write_bytes((folder / "plain.thread").read_bytes()[:-1])
+    for name in ("no.thread", "cut.thread"):
+        assert "error[thread_file]" in call("import", name, "--db", "new.db", status=CORRUPT).stderr
+    assert "error[encrypted_thread_file]" in call("import", "secret.thread", "--db", "new.db", status=6).stderr
+    monkeypatch.setenv("STEPWELL_KEY", f"k={'0f' * 32}")
+    assert "error[plaintext_thread_file]" in call("import", "plain.thread", "--db", "new.db", status=6).stderr
+    assert not (folder / "new.db").exists()
+    assert answer("import", "secret.thread", "--db", "new.db")["thread_id"] == "s"
+
+
+def test_a_damaged_thread_is_named_as_its_user_knows_it(
+    finished: None, answer: Answer, call: Call, folder: Path
+) -> None:
+    with closing(sqlite3.connect(folder / "stepwell.db")) as connection:
+        connection.execute("update runs set status = 'other'")
+        connection.commit()
+    assert "runs row of thread 't' at '" in answer("stats")["unread"]["t"]
+    assert "runs row of thread 't' at '" in call("export", "t", "t.thread", status=CORRUPT).stderr
+    assert not list(folder.glob("t.thread*"))

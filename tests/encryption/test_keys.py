@@ -206,8 +206,10 @@ def test_without_a_key_threads_can_be_listed_verified_and_deleted_and_nothing_el
         assert "no key was given" in str(locked.read_raw(thread()).faults)
         locked.delete_thread("t")
         assert [each.thread_id for each in locked.threads()] == ["u"]
-        with pytest.raises(InvalidConfigError, match="no data keys"):
+        with pytest.raises(DatabaseEncryptedError, match="no key was given"):
             locked.rekey()
+    with InMemorySaver() as plain, pytest.raises(InvalidConfigError, match="is not encrypted, and has no data keys"):
+        plain.rekey()
 
 
 # -- moving a database over -------------------------------------------------------------------------------------------

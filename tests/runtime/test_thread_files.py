@@ -11,7 +11,6 @@ from stepwell import (
     Command,
     CompiledGraph,
     InMemorySaver,
-    InvalidConfigError,
     SqliteSaver,
     StateGraph,
     ThreadExistsError,
@@ -20,7 +19,7 @@ from stepwell import (
     interrupt,
     points,
 )
-from stepwell.errors import ThreadFileError, ThreadFileNewerError
+from stepwell.errors import FileTakenError, ThreadFileError, ThreadFileNewerError
 from stepwell.store import Message
 from stepwell.testing import SimulatedCrash, crash_at
 
@@ -136,7 +135,7 @@ def test_what_is_not_there_is_not_exported_and_what_is_there_not_written_over(
         saver.export_thread("t", tmp_path / "t.thread")
     lived(saver)
     saver.export_thread("t", tmp_path / "t.thread")
-    with pytest.raises(InvalidConfigError):
+    with pytest.raises(FileTakenError, match=r"t\.thread is there already"):
         saver.export_thread("t", tmp_path / "t.thread")
     with pytest.raises(ThreadFileError):
         saver.import_thread(tmp_path / "no such file")

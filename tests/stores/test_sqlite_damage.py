@@ -192,6 +192,20 @@ def test_a_schema_that_cannot_be_read_is_corrupt(small: bytes, tmp_path: Path) -
     assert caught.value.fields()["path"] == str(path)
 
 
+def test_a_damaged_page_is_told_with_what_to_do(small: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "threads.db"
+    path.write_bytes(small)
+    with closing(apsw.Connection(str(path))) as connection:
+        page = connection.execute("select rootpage from sqlite_schema where name = 'checkpoints'").get
+    path.write_bytes(small[: PAGE * (page - 1)] + b"\xff" * PAGE + small[PAGE * page :])
+    with (
+        closing(SqliteStore(path)) as store,
+        store.reading() as reader,
+        pytest.raises(CorruptRecordError, match=r"A page of .* Restore the file from a backup\. .* `stepwell export`"),
+    ):
+        reader.newest(THREAD, "")
+
+
 def test_a_schema_with_another_column_is_a_fault(small: bytes, tmp_path: Path) -> None:
     store = SqliteStore(damaged(small, tmp_path / "threads.db", small.rindex(b"holder ")))
     assert list(store.verify()) == [

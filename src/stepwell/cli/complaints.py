@@ -40,6 +40,8 @@ _NEXT: Mapping[str, str] = {  # by code, or by code and a field that only some o
     " up. Fix what kills the process.",
     "recursion_limit": "Thread {thread_id} reached the limit of {limit} supersteps. The state is saved; the next run"
     " has a fresh limit.",
+    "run_not_ended": "Run {run_id} of thread {thread_id} has not ended, and nothing was deleted. Wait for it, or go on"
+    " with it by `resume` if its process died; `delete` without --run deletes the thread, whatever runs on it.",
     "thread_exists": "Thread {thread_id} is not empty, and nothing is written over it. Name another one, or `delete` it"
     " first.",
     "unknown_interrupt": "Thread {thread_id} has no such question open. Open: {open_ids}. `show` shows them;"

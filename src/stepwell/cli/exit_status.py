@@ -68,6 +68,7 @@ STATUS_OF: Final = {
     "nothing_to_retry": USAGE,
     "nothing_to_repair": USAGE,
     "thread_exists": USAGE,
+    "file_taken": USAGE,
     "pending_work": USAGE,
     "run_conflict": USAGE,
     "message_conflict": USAGE,

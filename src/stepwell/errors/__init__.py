@@ -10,6 +10,7 @@
     │   ├── PendingWorkError           · RunConflictError   · NestedThreadError
     │   ├── InvalidCheckpointerError (also a TypeError)
     │   ├── InvalidNamespaceError      · InvalidItemError
+    │   ├── FileTakenError
     │   ├── AmbiguousAnswerError (also a RuntimeError)
     │   ├── UnknownInterruptError      · InterruptAnsweredError (AlreadyDecidedError) · InvalidDecisionError
     │   ├── MessageConflictError       · InvalidWaitError · AwakeableCompletedError · NothingToRepairError
@@ -113,6 +114,7 @@ from stepwell.errors.storage import (
     CommitUnknownError as CommitUnknownError,
     CorruptRecordError as CorruptRecordError,
     DatabaseUnavailableError as DatabaseUnavailableError,
+    FileTakenError as FileTakenError,
     LeaseLostError as LeaseLostError,
     NewerFormatError as NewerFormatError,
     NothingToRepairError as NothingToRepairError,

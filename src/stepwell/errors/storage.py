@@ -147,6 +147,12 @@ class ThreadFileError(StoreError, ValueError):
     code = "thread_file"
 
 
+class FileTakenError(UsageError):
+    """{path} is there already, and nothing is written over it. Give another path, or move that file away."""
+
+    code = "file_taken"
+
+
 class ThreadFileNewerError(ThreadFileError):
     """{path} was written by a newer release (format {found}; this one reads up to {known}). Import it there. Nothing
     was imported."""

@@ -22,7 +22,7 @@ def shown_place(place: str) -> str:
     try:
         parts = urlsplit(place)
         user, at, host = parts.netloc.rpartition("@")
-        given = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] in _SHOWN])
+        given = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] in _SHOWN], safe="/")
     except ValueError:
         return SERVERS[0]
     if "#" in place or any("@" in part for part in (user, parts.path, parts.query)):

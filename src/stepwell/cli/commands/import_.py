@@ -5,8 +5,11 @@ from __future__ import annotations
 import click
 
 from stepwell.cli.database import opened
+from stepwell.cli.keys import encryption_of
 from stepwell.cli.screen import one_line, say, write_json
 from stepwell.cli.settings import Settings, global_options
+from stepwell.savers.places import is_absent
+from stepwell.savers.retention.moving import check_file, check_secrecy
 
 
 @click.command("import")
@@ -18,6 +21,9 @@ def import_(settings: Settings, path: str) -> None:
 
     A damaged file, and one whose thread is there, change nothing.
     """
+    file = check_file(path)
+    if is_absent(settings.path):  # nothing is made for a thread that it would not take
+        check_secrecy(file, encryption_of(settings) is not None)
     with opened(settings, create=True) as saver:
         read = saver.import_thread(path)
     if settings.json:

@@ -23,7 +23,8 @@ def migrate(settings: Settings, check: bool) -> int:
     migration that ran.
     """
     if is_absent(settings.path):
-        raise UnknownDatabaseError(path=settings.path)
+        told = f"There is no database {settings.path!r}, and nothing to migrate: `run` makes it with the newest schema."
+        raise UnknownDatabaseError(f"{told} --db names another.", path=settings.path)
     schema = read_schema(settings.path)
     done = [] if check else migrate_schema(settings.path)
     left = [each.name for each in schema.pending] if check else []

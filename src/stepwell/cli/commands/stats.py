@@ -23,11 +23,11 @@ def stats(settings: Settings, thread_id: str | None, limit: int) -> None:
                 thread_row(reader, thread_id)
         found = saver.stats(thread_id, limit=limit)
     if settings.json:
-        write_json(_facts(settings.path, found))
+        write_json(_facts(settings.place, found))
         return
     if thread_id is None:
         free = "" if found.size.free is None else f", {found.size.free:,} of them free"
-        say(f"{settings.path}: {found.size.bytes:,} bytes{free}")
+        say(f"{settings.place}: {found.size.bytes:,} bytes{free}")
         headers = ("thread", "bytes", "checkpoints", "held", "records", "channel that grows")
         write_table(headers, [_line(each) for each in found.threads])
     else:
@@ -54,9 +54,9 @@ def _said(weight: ThreadWeight) -> str:
     return f"Channel {one_line(weight.grows)} grows with every superstep."
 
 
-def _facts(path: str, found: Stats) -> dict[str, object]:
+def _facts(place: str, found: Stats) -> dict[str, object]:
     return {
-        "database": path,
+        "database": place,
         "bytes": found.size.bytes,
         "free": found.size.free,
         "threads": [

@@ -21,6 +21,6 @@ def vacuum(settings: Settings, full: bool) -> None:
     with opened(settings) as saver:
         before, after = saver.vacuum(full=full)
     if settings.json:
-        write_json({"database": settings.path, "bytes_before": before.bytes, "bytes": after.bytes})
+        write_json({"database": settings.place, "bytes_before": before.bytes, "bytes": after.bytes})
     else:
-        say(f"{settings.path}: {before.bytes:,} bytes before, {after.bytes:,} now")
+        say(f"{settings.place}: {before.bytes:,} bytes before, {after.bytes:,} now")

@@ -7,7 +7,7 @@ that is going on arrives as one whose process died.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -87,9 +87,18 @@ def export_thread(store: Store, thread_id: str, path: PathName, now: int) -> Thr
     return ThreadFile(thread_id, os.fspath(path), file.rows, file.bytes)
 
 
-def import_thread(store: Store, path: PathName) -> ThreadFile:
-    """Write the thread of a file; durable on return. Raises ThreadExistsError, ThreadFileError for a file that is
-    damaged or not one, and an EncryptionError where the thread is encrypted and the database is not, or the reverse."""
+class Checked(NamedTuple):
+    """What a file holds, every row of it verified."""
+
+    path: Path
+    thread: ThreadRow
+    rows: int
+    said: Mapping[bool, str]
+    """Whether it is encrypted → a table in which something is said so."""
+
+
+def check_file(path: PathName) -> Checked:
+    """Read a file to its end. Raises ThreadFileError where it is damaged or not one."""
     place = Path(path)
     header = header_of(place)
     if header.get("columns") != {name: list(names) for name, names in COLUMNS.items()}:
@@ -102,17 +111,32 @@ def import_thread(store: Store, path: PathName) -> ThreadFile:
     first = next(rows_of(place), None)
     if first is None or first[0] != "threads":
         raise ThreadFileError(path=place, reason="it holds no thread")
-    thread = ThreadRow._make(first[1][:-1])
-    _check_secrecy(store, place, thread.thread_id, said)
+    return Checked(place, ThreadRow._make(first[1][:-1]), rows, said)
+
+
+def check_secrecy(file: Checked, is_secret: bool) -> None:
+    """Raise where something in the file is encrypted and the database is not, or the other way round."""
+    if not is_secret and True in file.said:
+        raise EncryptedThreadFileError(path=file.path, thread_id=file.thread.thread_id)
+    if is_secret and False in file.said:
+        raise PlaintextThreadFileError(path=file.path, thread_id=file.thread.thread_id, table=file.said[False])
+
+
+def import_thread(store: Store, path: PathName) -> ThreadFile:
+    """Write the thread of a file; durable on return. Raises ThreadExistsError, ThreadFileError for a file that is
+    damaged or not one, and an EncryptionError where the thread is encrypted and the database is not, or the reverse."""
+    file = check_file(path)
+    thread_id = file.thread.thread_id
+    check_secrecy(file, any(layer_of(store, kind) is not None for kind in (EncryptedStore, LockedStore)))
     with store.reading() as reader:
-        if reader.inbox(thread.thread_id):
+        if reader.inbox(thread_id):
             raise ThreadExistsError(
-                f"Thread {thread.thread_id} has messages waiting for it, and nothing is written over them.",
-                thread_id=thread.thread_id,
+                f"Thread {thread_id} has messages waiting for it, and nothing is written over them.",
+                thread_id=thread_id,
             )
-    if not store.restore(Restoration(thread, lambda: rows_of(place))):
-        raise ThreadExistsError(thread_id=thread.thread_id)
-    return ThreadFile(thread.thread_id, os.fspath(path), rows, place.stat().st_size)
+    if not store.restore(Restoration(file.thread, lambda: rows_of(file.path))):
+        raise ThreadExistsError(thread_id=thread_id)
+    return ThreadFile(thread_id, os.fspath(path), file.rows, file.path.stat().st_size)
 
 
 _SAID = {name: COLUMNS[name].index("body") for name in ("checkpoints", "records", "blobs", "effects", "events")}
@@ -124,16 +148,6 @@ def _said(row: StoredRow) -> bytes:
     """Return what a row says, as it is stored; b"" where it says nothing."""
     body: bytes = row[1][_SAID[row[0]]] if row[0] in _SAID else b""
     return body
-
-
-def _check_secrecy(store: Store, path: Path, thread_id: str, said: dict[bool, str]) -> None:
-    """Raise where something is encrypted and the database is not, or the database is and something is not. `said`:
-    whether it is encrypted → a table in which something is said so."""
-    is_secret = layer_of(store, EncryptedStore) is not None or layer_of(store, LockedStore) is not None
-    if not is_secret and True in said:
-        raise EncryptedThreadFileError(path=path, thread_id=thread_id)
-    if is_secret and False in said:
-        raise PlaintextThreadFileError(path=path, thread_id=thread_id, table=said[False])
 
 
 def _verified(path: Path, header: dict[str, Any]) -> Iterator[StoredRow]:

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import ormsgpack
 
-from stepwell.errors import InvalidConfigError, ThreadFileError, ThreadFileNewerError
+from stepwell.errors import FileTakenError, ThreadFileError, ThreadFileNewerError
 from stepwell.store import StoredRow
 
 FORMAT = 1
@@ -29,7 +29,7 @@ class Written:
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         if path.exists():
-            raise InvalidConfigError(reason=f"{path} exists, and nothing is written over it", key="path")
+            raise FileTakenError(path=path)
         self._path, self._part = path, path.with_name(f"{path.name}.part")
         self._file: IO[bytes] = self._part.open("wb")  # closed by finish or abandon
         self._digest = hashlib.blake2b(digest_size=16)

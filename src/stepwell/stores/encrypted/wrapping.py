@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from stepwell import points
 from stepwell.clock import Clock
-from stepwell.errors import EncryptionError, InvalidConfigError
+from stepwell.errors import DatabaseEncryptedError, EncryptionError, InvalidConfigError
 from stepwell.store import WHOLE_DATABASE, KeyRow, KeyWrites, Store
 from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.locked import LockedStore
@@ -61,7 +61,9 @@ def rekey(saver_store: Store) -> Rekeyed:
     """
     store = layer_of(saver_store, EncryptedStore)
     if store is None:
-        raise InvalidConfigError(reason="a saver without encryption= has no data keys", key="encryption")
+        if layer_of(saver_store, LockedStore) is not None:
+            raise DatabaseEncryptedError()
+        raise InvalidConfigError(reason="this database is not encrypted, and has no data keys", key="encryption")
     done, after = Rekeyed(), None
     while True:
         with store.reading() as reader:

@@ -140,7 +140,8 @@ class CheckedConnections:
         with self._lock:
             found = read_schema(self.plain, self._schema)
             if found.found == NONE_YET:
-                told = f"{self.where} has no tables of Stepwell's in the schema {self._schema}: call setup() once."
+                told = f"{self.where} has no tables of Stepwell's in the schema {self._schema}:"
+                told = f"{told} call setup() once, or run `stepwell migrate`."
                 raise UnsupportedStorageError(told, where=self.where)
             require_newest(found)
             self._sound = True

@@ -84,7 +84,8 @@ class Table(Generic[Row]):
             return False  # a value of a type that no row was ever sealed with
 
     def corrupt(self, columns: Sequence[Any], reason: str) -> CorruptRecordError:
-        """Return the error for the row that has these columns."""
+        """Return the error for the row that has these columns, which may be as a raw query found them."""
+        columns = [_shown(each) if index in self.text else each for index, each in enumerate(columns)]
         return corrupt(self.name, columns[self.thread], "" if self.place is None else columns[self.place], reason)
 
     def decoded(self, raw: Sequence[Any]) -> list[Any]:
@@ -130,8 +131,12 @@ def all_sound(table: Table[Any], found: list[Any]) -> list[Any]:
 def _placed(raw: Sequence[Any], damaged: Any) -> Any:
     given = dict(zip(damaged._fields, raw, strict=False))
     places = {name: given[name] for name in PLACES if given.get(name) is not None}
-    texts = {name: value.decode("utf-8", "backslashreplace") for name, value in places.items() if type(value) is bytes}
-    return damaged._replace(**{**places, **texts})
+    return damaged._replace(**{name: _shown(value) for name, value in places.items()})
+
+
+def _shown(value: Any) -> Any:
+    """Return text as it can be shown, whatever a raw query found in its place."""
+    return value.decode("utf-8", "backslashreplace") if type(value) is bytes else value
 
 
 PLACES = ("thread_id", "updated_at", "key", "seq")

@@ -46,6 +46,13 @@ def damaged_file(reason: str, path: str) -> CorruptRecordError:
 
 def damaged(error: Exception, what: str, thread_id: str) -> CorruptRecordError:
     """Return the error for a read that SQLite or the text codec could not carry out."""
+    if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+        told = (
+            f"A page of the database file is damaged, found at {what}: {error}. Restore the file from a backup. What "
+            "is not on that page can be saved: `stepwell verify` says what is lost, `stepwell export` writes a thread "
+            "that is whole to a file."
+        )
+        return CorruptRecordError(told, record=what, reason=str(error), table=what, thread_id=thread_id, seq=None)
     return CorruptRecordError(record=what, reason=str(error), table=what, thread_id=thread_id, seq=None)
 
 
