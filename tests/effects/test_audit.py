@@ -26,7 +26,7 @@ def test_a_missing_row_is_found_by_the_intent_that_names_its_key(tmp_path: Path,
         with contextlib.closing(apsw.Connection(str(path))) as connection:
             connection.execute("delete from effects")
         [fault] = saver.store.verify()
-        assert fault.startswith(f"effects row of thread 't' at {key}: the row is missing whose intent is record ")
+        assert fault.startswith(f"effects row of thread 't' at {key}: it is missing, and record ")
 
 
 @pytest.mark.parametrize("options", [{"key": "k", "scope": "global"}, {"key": "k"}, {}])

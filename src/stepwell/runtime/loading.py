@@ -13,6 +13,7 @@ from stepwell.runtime.holders import NO_RULES, Holders, Rules, row_name as row_n
 from stepwell.store import CheckpointRow, Reader, RecordRow, RunRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import initial_values
+from stepwell.superstep.effects.told import Told, hear
 from stepwell.superstep.outcome import Interrupted, Question
 from stepwell.superstep.state import Base, Identity, State
 from stepwell.superstep.step_body import decode_step
@@ -137,10 +138,15 @@ def apply_records(codec: Codec, base: Base, records: Sequence[RecordRow], run_id
     """Lay the records over the base, oldest first: the newest outcome of a task is its outcome."""
     positions: Mapping[str, int] = {task.id: i for i, task in enumerate(base.tasks)} if records else {}
     base.records = len(records)
+    told: dict[str, Told] = {}
     for record in records:
         index = positions.get(record.task_id)
-        if index is not None:
+        if record.kind in lifecycle.EFFECT_KINDS:
+            told.update(hear(told, record.kind, record.seq, record.body, row_name(record)))
+        elif index is not None:
             _apply(codec, base, index, record, run_id)
+    if told:
+        base.effects = told
 
 
 _OVER = (lifecycle.FAILED, lifecycle.CANCELLED, lifecycle.ATTEMPT)

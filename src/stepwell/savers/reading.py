@@ -120,7 +120,8 @@ class ReadingSaver(Mending):
     ) -> Paged[CheckpointTuple]:
         """List a thread's checkpoints, newest first; those of all threads, one thread after the other, for None.
 
-        `filter`, `before`, `limit` and the iterator's `more` are those of `get_state_history`.
+        `filter`, `before`, `limit` and the iterator's `more` are those of `get_state_history`. Of all threads, one that
+        is damaged hides none behind it: a warning is logged, and where the list ends its CorruptRecordError is raised.
         """
         address = None if config is None else _addressed(config)
         older = None if before is None else _addressed(before)

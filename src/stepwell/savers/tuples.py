@@ -6,10 +6,12 @@ process; else by the types that are registered for all graphs. Nothing here writ
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from stepwell.codec import Codec
+from stepwell.errors import CorruptRecordError
 from stepwell.ids import TaskIds
 from stepwell.runtime.config import RunConfig
 from stepwell.runtime.loading import decode_pause, row_name
@@ -21,6 +23,8 @@ from stepwell.runtime.stream.payloads import as_interrupt, as_waiting
 from stepwell.savers.threads import cursor_of, list_threads
 from stepwell.store import CheckpointRow, RecordRow, Store
 from stepwell.superstep import body as layout, lifecycle
+
+_log = logging.getLogger("stepwell.saver")
 
 Config = Mapping[str, Any]
 Codecs = Mapping[str, Codec]
@@ -146,19 +150,37 @@ class _Across:
                 row = reader.thread(before.thread_id or "")
             cursor = None if row is None else cursor_of(row)
         self._threads = list_threads(store, None, None, cursor, None)
+        self._damaged: list[CorruptRecordError] = []
 
     def turn(self, size: int) -> tuple[Sequence[CheckpointTuple], Any]:
-        """Read on from thread to thread until a page is full."""
+        """Read on from thread to thread until a page is full. What is damaged hides nothing behind it, and is raised
+        where nothing else is left."""
         found: list[CheckpointTuple] = []
         while len(found) < size:
             if self._walk is None:
                 summary = next(self._threads, None)
                 if summary is None:
-                    return found, None
+                    return self._ended(found)
                 here = RunConfig(thread_id=summary.thread_id)
                 self._walk = Walk(self._store, here, self._tuples.shown, filter=self._filter)
-            shown, more = self._walk.turn(size - len(found))
+            try:
+                shown, more = self._walk.turn(size - len(found))
+            except CorruptRecordError as error:
+                _log.warning("%s Its thread is left out of the list from here on.", error)
+                self._damaged.append(error)
+                shown, more = [], None
             found += shown
             if more is None:
                 self._walk = None
         return found, found[-1].config if found else None
+
+    def _ended(self, found: Sequence[CheckpointTuple]) -> tuple[Sequence[CheckpointTuple], Any]:
+        if not self._damaged:
+            return found, None
+        if found:  # those first
+            return found, found[-1].config
+        first, *others = self._damaged
+        first.add_note("Everything else is listed.")
+        for other in others:
+            first.add_note(f"Left out as well: {other}")
+        raise first

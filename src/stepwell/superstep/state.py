@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from stepwell.graph.policies import TimeoutPolicy
 from stepwell.graph.types import MISSING
 from stepwell.ids import TaskIds, structural_hash
+from stepwell.superstep.effects.told import Told
 from stepwell.superstep.outcome import Outcome
 from stepwell.superstep.steps import ATTEMPT, Step, Steps, without_failures
 
@@ -105,6 +106,8 @@ class Base:
     """Task id → attempts that failed, wall time of the first one, wall time of the next try (microseconds)."""
     steps: Mapping[str, Steps] = _NOTHING
     """Task id → the steps its node has recorded."""
+    effects: Mapping[str, Told] = _NOTHING
+    """Key → what was told of an effect by the records on this base when it was loaded."""
     records = 0
     """Rows recorded on this base so far."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepwell.errors import (
+    CorruptRecordError,
     EffectBusyError,
     EffectCompensatedError,
     EffectForbiddenError,
@@ -31,6 +32,7 @@ from stepwell.superstep.effects.keys import (
 from stepwell.superstep.effects.layout import Ended, Intent, decode_ended, decode_intent
 from stepwell.superstep.effects.resolution import decode_resolved
 from stepwell.superstep.effects.rules import Asked, InDoubt, Known, Perform, Refuse, Reuse, Verdict
+from stepwell.superstep.effects.told import Told, hear, lacking
 from stepwell.superstep.state import position_id
 
 if TYPE_CHECKING:
@@ -84,9 +86,29 @@ def look(call: EffectCall) -> Sight:
             asked, keys = _placed(call, reader, asked)
         lineages = rules.counting(asked, keys, known, now)
         verdict = rules.judge(asked, known, lineages, now)
+        if isinstance(verdict, Perform | InDoubt):
+            key = verdict.key if isinstance(verdict, Perform) else verdict.effect.key
+            check_told(call.owner.base.effects, call.thread_id, key, known.rows(key))
         if isinstance(verdict, Perform):
             return Sight(verdict, verdict.key, known.rows(verdict.key), None, None, None, verdict.key != first)
         return _about(reader, verdict, known.rows(verdict.effect.key))
+
+
+def check_told(told: Mapping[str, Told], thread_id: str, key: str, rows: Sequence[EffectRow]) -> None:
+    """Raise CorruptRecordError where records tell more of an effect than its rows: it is not performed by those."""
+    reason = lacking(told[key], thread_id, rows) if key in told else None
+    if reason is not None:
+        record = f"effects row of thread {thread_id!r} at {key!r}"
+        raise CorruptRecordError(record=record, reason=reason, table="effects", thread_id=thread_id, seq=key)
+
+
+def told_of_thread(reader: Reader, thread_id: str) -> dict[str, Told]:
+    """Return what all records of a thread tell of its effects: each of them is read."""
+    records = [row for kind in lifecycle.EFFECT_KINDS for row in reader.records_of_kind(thread_id, kind)]
+    told: dict[str, Told] = {}
+    for row in sorted(records, key=lambda row: row.seq):
+        told.update(hear(told, row.kind, row.seq, row.body, f"record {row.seq} of thread {thread_id}"))
+    return told
 
 
 def rows_under(run: Run, key: str) -> Sequence[EffectRow]:

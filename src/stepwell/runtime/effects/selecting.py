@@ -12,6 +12,7 @@ from typing import NamedTuple
 from stepwell.errors import CannotCompensateError
 from stepwell.runtime.effects.compensation import Compensation
 from stepwell.runtime.effects.decorator import registered
+from stepwell.runtime.effects.knowing import check_told, told_of_thread
 from stepwell.runtime.reading.journal_page import nodes_of
 from stepwell.store import CheckpointRow, EffectRow, EffectsQuery, Reader, RecordRow
 from stepwell.superstep import body as layout, lifecycle
@@ -94,6 +95,7 @@ def _said(reader: Reader, row: EffectRow) -> tuple[Ended, Intent | None]:
 
 def _of_lineage(reader: Reader, head: CheckpointRow) -> list[EffectRow]:
     rows = list(_all(reader, head.thread_id))
+    _check_all(reader, head.thread_id, rows)
     undoing = {compensation_key(row.key) for row in rows}
     rows = [row for row in rows if row.key not in undoing]
     passed = _Passed(reader, head)
@@ -115,6 +117,15 @@ def _all(reader: Reader, thread_id: str) -> Iterator[EffectRow]:
         if len(page) < PAGE:
             return
         after = (page[-1].thread_id, page[-1].seq, page[-1].key)
+
+
+def _check_all(reader: Reader, thread_id: str, rows: Sequence[EffectRow]) -> None:
+    """Raise CorruptRecordError where the thread's records tell of an effect that has no row: it would be left out."""
+    own = {row.key: row for row in rows}
+    for key, told in told_of_thread(reader, thread_id).items():
+        row = own.get(key)
+        if row is None or row.seq < told.seq:
+            check_told({key: told}, thread_id, key, reader.effect(key))
 
 
 class _Passed:

@@ -83,6 +83,7 @@ class Walk(Generic[Item]):
         self._store, self._shown = store, shown
         self._query = start
         self._filter = checked_filter(filter)
+        self._to_its_end = before is None and address.checkpoint_id is None
         self._whole = filter is None and start == HistoryQuery(address.thread_id or "", address.namespace)
         self._later: dict[int, CheckpointRow] = {}
         self._expected: CheckpointRow | None = None
@@ -98,6 +99,8 @@ class Walk(Generic[Item]):
     def _read(self, size: int) -> tuple[list[CheckpointRow], Page]:
         query = self._query
         with self._store.reading() as reader:
+            if query is not None and self._to_its_end and self._expected is None:
+                reader.newest(query.thread_id, "")  # a lost tail is noticed, not listed around
             rows = [] if query is None else reader.history(_limited(query, size + 1, self._filter))
             self._check(query, rows)
             page = Page(reader, rows, later=self._later.values(), whole=self._whole)

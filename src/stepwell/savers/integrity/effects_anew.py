@@ -21,6 +21,7 @@ from stepwell.superstep.effects import rules
 from stepwell.superstep.effects.keys import GLOBAL, POSITION, THREAD, compensation_key, user_key
 from stepwell.superstep.effects.layout import Ended, Intent, decode_ended, decode_intent, encode_ended
 from stepwell.superstep.effects.resolution import FAILED, RECEIPT, RETRY, decode_resolved
+from stepwell.superstep.effects.told import Told, hear, lacking
 from stepwell.superstep.state import Base, Identity, State, Task, position_id
 
 REPAIRED = "repaired"
@@ -64,10 +65,13 @@ def effects_anew(store: Store, reader: Reader, thread_id: str, now: int) -> Anew
             row = next(row for row in reader.effect(raw.columns["key"]) if row.thread_id == thread_id)
             found.rows.append(_doubted(row, now))
             found.remade.append(remade("effects", row.key, raw))
-    there = {raw.columns["key"] for raw in rows if raw.fault is None} | {row.key for row in found.rows}
+    there = {raw.columns["key"]: raw for raw in rows if raw.fault is None}
+    made = {row.key for row in found.rows}
     for key in records.said:
-        if key not in there and not records.has_row(key):
+        if key not in made and records.lacks(key, there[key].columns["seq"] if key in there else None):
             found.rows.append(records.row_of(key, now))
+            if key in there:
+                found.remade.append(remade("effects", key, there[key]))
     return found._replace(rows=[EffectChange(store.sealer.effect(row), None) for row in found.rows])
 
 
@@ -100,6 +104,7 @@ class _Records:
         self.sound: set[int] = set()
         self.said: dict[str, list[Said]] = {}
         """Key → what is said of it, oldest first."""
+        self.told: dict[str, Told] = {}
         for raw in reader.raw_rows(thread_id, "records"):
             if raw.fault is None:
                 self.sound.add(raw.columns["seq"])
@@ -108,6 +113,7 @@ class _Records:
 
     def _hear(self, row: RecordRow) -> None:
         name = row_name(row)
+        self.told.update(hear(self.told, row.kind, row.seq, row.body, name))
         if row.kind == lifecycle.INTENT:
             intent = decode_intent(row.body, name)
             self.said.setdefault(intent.key, []).append(Said(row, rules.INTENT, intent, None))
@@ -119,17 +125,22 @@ class _Records:
             ended = decode_ended(row.body, name)
             self.said.setdefault(ended.key, []).append(Said(row, _STATUSES[row.kind], None, ended))
 
-    def has_row(self, key: str) -> bool:
-        """Tell whether some thread has a row under a key. Raises Untold where one is damaged that is no row of this
-        thread, for all that can be seen of it."""
+    def lacks(self, key: str, seq: int | None = None) -> bool:
+        """Tell whether the row of an effect is missing, or older than what is recorded of it; `seq`: the record that it
+        names. Raises Untold where a row under its key is damaged that is no row of this thread, for all that can be
+        seen of it."""
+        told = self.told.get(key)
+        if seq is not None and (told is None or seq >= told.seq):
+            return False
         try:
-            return bool(self._reader.effect(key))
+            under_key = self._reader.effect(key)
         except CorruptRecordError:
             raise Untold(key) from None
+        return not under_key if told is None else lacking(told, self._thread_id, under_key) is not None
 
     def has_an_effect_without_row(self) -> bool:
         """Tell whether the row of some effect that is recorded is not to be found under its key."""
-        return any(not self.has_row(key) for key in self.said)
+        return any(self.lacks(key) for key in self.said)
 
     def row_of(self, key: str, now: int) -> EffectRow:
         """Return the row of an effect as its records tell it. Raises Untold where its intents are damaged too."""

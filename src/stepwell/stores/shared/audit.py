@@ -47,8 +47,7 @@ from stepwell.stores.shared.source import Source
 from stepwell.stores.shared.tail import before_the_whole
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.blobs import names_in
-from stepwell.superstep.effects.keys import GLOBAL, user_key
-from stepwell.superstep.effects.layout import decode_intent
+from stepwell.superstep.effects.told import Told, hear, lacking
 from stepwell.superstep.references import references
 
 
@@ -144,8 +143,8 @@ class _Thread:
         """Name of a value → the rows that refer to it."""
         self._needed: list[tuple[int, int]] = []
         """Record, and a checkpoint that refers to it."""
-        self._intended: dict[str, int] = {}
-        """Key → the first record of its intent, as long as its row has not been seen."""
+        self._told: dict[str, Told] = {}
+        """Key → what records tell of an effect, as long as no row that is as new has been seen."""
         self._encrypted = False
         self._faults: list[Fault] = []
 
@@ -170,7 +169,7 @@ class _Thread:
         self._missing_records()
         for effect in self._rows(EFFECTS, "raw_effects"):
             self._effect(effect)
-        self._intents()
+        self._effects_told()
         for event in self._rows(EVENTS, "raw_events"):
             self._event(event)
         self._log_ends()
@@ -273,8 +272,8 @@ class _Thread:
             self._of_the_whole.add(row.seq)
         self._encrypted = self._encrypted or is_encrypted(row.body)
         self._refer("records", row)
-        if row.kind == lifecycle.INTENT and not is_encrypted(row.body):
-            self._intent(row)
+        if row.kind in lifecycle.EFFECT_KINDS and not is_encrypted(row.body):
+            self._tell(row)
 
     def _digest_at(self, seq: int) -> bytes | None:
         """Return the digest of a checkpoint, or of one that was pruned."""
@@ -297,33 +296,30 @@ class _Thread:
             reason = f"{row.notes} records of this checkpoint were left, {found[row.seq]} are there"
             self._fault("anchors", row.seq, reason)
 
-    def _intent(self, row: RecordRow) -> None:
+    def _tell(self, row: RecordRow) -> None:
         try:
-            intent = decode_intent(row.body, f"record {row.seq}")
-        except CorruptRecordError:
-            self._fault("records", row.seq, "its body is not that of an intent")
-            return
-        if intent.key != user_key(GLOBAL, "", intent.user_key):  # such a row is nobody's, and may be anywhere
-            self._intended.setdefault(intent.key, row.seq)
+            self._told.update(hear(self._told, row.kind, row.seq, row.body, f"record {row.seq}"))
+        except CorruptRecordError as error:
+            self._fault("records", row.seq, str(error.fields()["reason"]))
 
     def _effect(self, row: EffectRow) -> None:
         if row.scope != "global" and row.seq and row.seq not in self._recorded:
             self._fault("effects", row.key, f"the record {row.seq} that says how it stands is missing")
+        if row.key in self._told and row.seq >= self._told[row.key].seq:
+            del self._told[row.key]
 
-        self._intended.pop(row.key, None)
-
-    def _intents(self) -> None:
-        """Each intent has its effect's row: this thread's, or that of the copy which was faster."""
-        for key, seq in self._intended.items():
-            if not self._is_sound(key):
-                self._fault("effects", key, f"the row is missing whose intent is record {seq}")
-
-    def _is_sound(self, key: str) -> bool:
-        try:
-            found = self._source.fetch("effect", EFFECTS, {"key": key})
-        except CorruptRecordError:
-            return False
-        return bool(found) and all(EFFECTS.fault(row) is None for row in found)
+    def _effects_told(self) -> None:
+        """Check that each effect has a row that is as new as what is recorded of it: this thread's, or that of the copy
+        which was faster."""
+        thread_id = _named(self._raw[0])
+        for key, told in self._told.items():
+            try:
+                found = self._source.fetch("effect", EFFECTS, {"key": key})
+            except CorruptRecordError:
+                found = []
+            under_key = [EFFECTS.make(row) for row in found if EFFECTS.fault(row) is None]
+            if (reason := lacking(told, thread_id, under_key)) is not None:
+                self._fault("effects", key, reason)
 
     def _event(self, row: EventRow) -> None:
         last, digest = self._logs.get(row.run_id, (0, NO_DIGEST))

@@ -241,10 +241,8 @@ class Writes:
         where = {"thread_id": deletion.thread_id}
         self._counts.statements += 1
         found: list[tuple[int]] = self._execute(self._on.query("epoch"), where).fetchall()
-        if not found:  # it never began, and may have got messages all the same
-            self._counts.statements += 2
-            self._execute(self._on.query("delete_key"), where)
-            self._execute(self._on.query("delete_inbox"), where)
+        if not found:  # it never began, and may have got messages all the same; or its own row was lost
+            self._delete_content(where)
             return None
         if deletion.seen is not None and not self._is_as_seen(deletion.seen):
             return None
@@ -253,13 +251,18 @@ class Writes:
         row = ThreadRow(deletion.thread_id, "", DELETED, epoch, *nobody, 0, NO_DIGEST, 0, deletion.now)
         digest = thread_digest(row)
         self._execute(self._on.query("delete_thread"), (*row, digest))
+        self._counts.statements += 1
         points.reach(points.FENCED)
-        for name in _CONTENT:
-            self._execute(self._on.query(name), where)
-        self._counts.statements += 1 + len(_CONTENT)
+        self._delete_content(where)
         points.reach(points.ROWS_DELETED)
         self._graphs.pop(deletion.thread_id, None)
         return digest
+
+    def _delete_content(self, where: dict[str, Any]) -> None:
+        """Delete every row of a thread but its own."""
+        for name in _CONTENT:
+            self._execute(self._on.query(name), where)
+        self._counts.statements += len(_CONTENT)
 
     def _is_as_seen(self, seen: ThreadRow) -> bool:
         """Tell whether a thread is still as it was seen, and nobody is at work on it."""

@@ -1,0 +1,57 @@
+"""What can still be done where a thread is damaged: it is deleted whole, and hides no other thread in a list."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from stepwell import CorruptRecordError, InMemorySaver
+from tests.integrity.damaging import TABLES, Scene
+from tests.integrity.test_repairing import spoil
+from tests.runtime.graphs import letters, thread
+
+
+@pytest.fixture
+def saver() -> Iterator[InMemorySaver]:
+    with InMemorySaver() as saver:
+        yield saver
+
+
+def test_a_thread_whose_own_row_is_gone_is_deleted_whole() -> None:
+    scene = Scene()
+    scene.connection.execute("delete from threads where thread_id = 't'")
+    assert not scene.saver.verify().is_sound
+    scene.saver.delete_thread("t")
+    assert scene.saver.verify().is_sound
+    left = [
+        scene.connection.execute(f"select count(*) from {table} where thread_id = 't'").fetchall() for table in TABLES
+    ]
+    assert left == [[(0,)]] * len(TABLES)
+    scene.graph.invoke({}, thread("t"))
+    assert scene.saver.verify().is_sound
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update checkpoints set body = x'00' where thread_id = 't2' and seq = 1",
+        "update threads set status = 'x' where thread_id = 't2'",
+        "delete from checkpoints where thread_id = 't2' and step = 2",
+    ],
+)
+def test_a_damaged_thread_hides_no_other_in_the_list_of_all_and_is_told_of(saver: InMemorySaver, damage: str) -> None:
+    graph = letters("ab").compile(checkpointer=saver, name="g")
+    for name in ("t1", "t2", "t3"):
+        graph.invoke({}, thread(name))
+    whole = list(saver.list(None))
+    spoil(saver, damage)
+    seen = []
+    with pytest.raises(CorruptRecordError, match="'t2'"):
+        for each in saver.list(None):
+            seen.append(each)  # the list ends in an error
+    assert all(each in whole for each in seen)
+    others = [each for each in whole if each.config["configurable"]["thread_id"] != "t2"]
+    assert [each for each in seen if each.config["configurable"]["thread_id"] != "t2"] == others
+    page = saver.list(None, limit=len(seen))
+    assert list(page) == seen, "a page that a limit cuts says no more than that it goes on"
+    with pytest.raises(CorruptRecordError, match="'t2'"):
+        list(saver.list(thread("t2")))
