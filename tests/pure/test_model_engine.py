@@ -81,7 +81,7 @@ def played(
 @pytest.fixture(autouse=True)
 def short_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small graphs have deltas, chains that end, and values that stand apart."""
-    monkeypatch.setattr(deltas, "LIMITS", deltas.Limits(3, 2, 1000))
+    monkeypatch.setattr(deltas, "LIMITS", deltas.Limits(2, 3, 3))
     monkeypatch.setattr(blobs, "ABOVE", 16)
 
 

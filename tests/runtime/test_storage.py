@@ -76,7 +76,7 @@ def counted_reads(saver: SqliteSaver, monkeypatch: pytest.MonkeyPatch) -> Iterat
 @pytest.fixture
 def long_chains(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let deltas follow however small the snapshot."""
-    monkeypatch.setattr(deltas, "LIMITS", deltas.Limits(256, 16, 10**6))
+    monkeypatch.setattr(deltas, "LIMITS", deltas.Limits(3, 10**6))
 
 
 # -- deltas -----------------------------------------------------------------------------------------------------------
@@ -306,13 +306,29 @@ def test_a_reducer_that_changes_the_value_it_is_given_changes_nobody_elses(
 def test_a_thread_of_any_length_is_resumed_in_a_bounded_number_of_reads(
     memory_saver: InMemorySaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """INV-13: at most 256 rows behind the checkpoint, in at most 16 reads."""
+    """INV-13: the rows of a chain are read at once, and are 15 for each digit of its length to the base of 16."""
     graph = looping(301, make=lambda state: {"log": ["x"]}).compile(checkpointer=memory_saver)
     graph.invoke({"log": ["y" * 10_000]}, thread() | {"recursion_limit": 1000})
     with counted_reads(memory_saver, monkeypatch) as asked:
         assert len(graph.get_state(thread()).values["log"]) == 301
-    assert len(asked) <= 16
-    assert sum(asked) <= 256
+    assert asked == [1 + 1 + 2 + 11]  # the snapshot, one that took over 255, two that took over 15, and 11
+
+
+def test_G1_ten_times_as_many_messages_take_little_more_than_ten_times_the_bytes(memory_saver: InMemorySaver) -> None:
+    """INV-13: each write stands beside later ones as often as its number of deltas has digits to the base of 16, at
+    most until what was put together stands apart."""
+
+    def bytes_of(messages: int) -> int:
+        before = memory_saver.store.counts.bytes
+        make = lambda state: {"log": [f"{len(state['log']):0200d}"]}  # noqa: E731
+        graph = looping(messages, make=make).compile(checkpointer=memory_saver)
+        graph.invoke({}, thread(str(messages)) | {"recursion_limit": 10_000}, durability="async")
+        assert len(graph.get_state(thread(str(messages))).values["log"]) == messages
+        return memory_saver.store.counts.bytes - before
+
+    few, many = bytes_of(400), bytes_of(4000)
+    assert few < 400 * (200 * 3 + 400)
+    assert many < 10 * few * 1.13
 
 
 # -- what does not change ---------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ ormsgpack.
 
 from stepwell.codec.canonical import canonical
 from stepwell.codec.codec import Codec, is_scalar
+from stepwell.codec.lists import joined
 from stepwell.codec.registry import Registry, register_type, type_name
 
-__all__ = ["Codec", "Registry", "canonical", "is_scalar", "register_type", "type_name"]
+__all__ = ["Codec", "Registry", "canonical", "is_scalar", "joined", "register_type", "type_name"]

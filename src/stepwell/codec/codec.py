@@ -15,13 +15,18 @@ from stepwell.codec.registry import Registry
 from stepwell.errors import CorruptRecordError, NewerFormatError
 
 # Five bytes of length, one of format: a trailer shows a cut or lengthened record, and costs no copy on the way back.
-_TRAILER: Final = 6
+TRAILER: Final = 6
 _IMMUTABLE: Final = frozenset({type(None), bool, int, float, str, bytes})
 
 
 def is_scalar(value: Any) -> bool:
     """Whether `value` is an immutable leaf of a built-in type, so that copying it is pointless."""
     return type(value) in _IMMUTABLE
+
+
+def framed(data: bytes) -> bytes:
+    """Return packed bytes with the frame that `Codec.loads` expects."""
+    return data + (len(data) << 8 | FORMAT).to_bytes(TRAILER, "big")
 
 
 class Codec:
@@ -51,7 +56,7 @@ class Codec:
             data = self._plain(value) if type(value) in _IMMUTABLE else self._pack(value)
         except Exception:
             data = self._packed_slowly(value, path)
-        return data + (len(data) << 8 | FORMAT).to_bytes(_TRAILER, "big")
+        return data + (len(data) << 8 | FORMAT).to_bytes(TRAILER, "big")  # as `framed`: a call costs too much here
 
     def _packed_slowly(self, value: Any, path: str) -> bytes:
         """Pack what a plain call refuses (a large int, a lone surrogate), or say what cannot be stored, and where."""
@@ -69,8 +74,8 @@ class Codec:
         `path`, for a type the registry does not list or a class that no longer fits what is stored. What
         `on_unknown_type` raises passes through.
         """
-        body = memoryview(data)[:-_TRAILER]
-        if int.from_bytes(data[-_TRAILER:], "big") != len(body) << 8 | FORMAT:
+        body = memoryview(data)[:-TRAILER]
+        if int.from_bytes(data[-TRAILER:], "big") != len(body) << 8 | FORMAT:
             raise _unfitting(data, path or "value")
         try:
             return self._unpack(body)
@@ -95,7 +100,7 @@ class Codec:
 
 def _unfitting(data: bytes, record: str) -> CorruptRecordError | NewerFormatError:
     """Return the error for bytes whose trailer is not that of this format."""
-    length, found = divmod(int.from_bytes(data[-_TRAILER:], "big"), 1 << 8)
-    if length == len(data) - _TRAILER and found > FORMAT:
+    length, found = divmod(int.from_bytes(data[-TRAILER:], "big"), 1 << 8)
+    if length == len(data) - TRAILER and found > FORMAT:
         return NewerFormatError(record=record, found=found, known=FORMAT)
     return CorruptRecordError(record=record, reason="its length or format does not fit its trailer")

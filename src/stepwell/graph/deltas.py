@@ -16,6 +16,8 @@ from typing import Any, Final
 from stepwell.graph.channel import overwritten
 from stepwell.graph.messages import add_messages, fold_messages
 
+UNLIMITED: Final = 1 << 60
+
 
 @dataclass(frozen=True, slots=True)
 class DeltaRule:
@@ -28,8 +30,10 @@ class DeltaRule:
     """Tell whether these writes over this value are what the rule is for."""
     fold: Callable[[Any, Sequence[Any]], Any]
     """Return the value after these writes."""
-    most: int = 1 << 30
+    most: int = UNLIMITED
     """How many deltas may follow a value that is stored whole, where the channel says so."""
+    keeps: bool = False
+    """Whether the value holds all that was ever written, so that storing it whole saves nothing."""
 
 
 def _are(kind: type) -> Callable[[Any, Sequence[Any]], bool]:
@@ -54,7 +58,7 @@ def _update(value: Any, writes: Sequence[Any]) -> dict[Any, Any]:
     return whole
 
 
-ADD: Final = DeltaRule("add@1", _are(list), _append)
+ADD: Final = DeltaRule("add@1", _are(list), _append, keeps=True)
 OR: Final = DeltaRule("or@1", _are_plain_dicts, _update)
 MESSAGES: Final = DeltaRule("add_messages@1", _are(list), fold_messages)
 

@@ -49,6 +49,10 @@ class Shelf:
         self.know((name,))
         return name
 
+    def reference(self, thread_id: str, data: bytes) -> layout.BlobRef:
+        """Return what stands for a large value that is in a row of the thread by now."""
+        return layout.BlobRef(self._sealer.blob_name(thread_id, data))
+
     def take(self) -> list[BlobRow]:
         """Return what is staged for the next transaction."""
         taken, self._staged = self._staged, []

@@ -5,11 +5,12 @@ In `exit` mode no row is written for a superstep; what it wrote is gathered here
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from stepwell.graph.types import MISSING
 from stepwell.plan.tables import Plan
+from stepwell.superstep.blobs import BlobRef
 from stepwell.superstep.body import Chain, Ground, Unwritten, deltas
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Growing:
         if known is None:
             known = self._unwritten[key] = Unwritten(before.get(key, MISSING), [])
         known.writes.append(value)
-        if len(known.writes) > deltas.LIMITS.deltas:  # stored whole it is, and need not be remembered
+        if len(known.writes) > deltas.LIMITS.unwritten:  # stored whole it is, and need not be remembered
             self.chains.pop(key, None)
             known.writes.clear()
 
@@ -48,11 +49,14 @@ class Growing:
         """Return what the deltas of the next row stand on, whose superstep began with these values."""
         return None if before is None else Ground(before, self.chains, self._unwritten)
 
-    def follow(self, chains: Mapping[str, Chain], holds: Mapping[str, int], seq: int) -> None:
-        """Take note of the row at `seq`: the chains that it goes on with or begins."""
+    def follow(
+        self, chains: Mapping[str, Chain], holds: Mapping[str, int], seq: int, shelve: Callable[[bytes], BlobRef]
+    ) -> None:
+        """Take note of the row at `seq`: the chains that it goes on with or begins. `shelve` names what it has apart,
+        so that it need not be remembered."""
         self._unwritten.clear()
         for key in self._plan.deltas:
             if key in chains:
-                self.chains[key] = chains[key]
+                self.chains[key] = chains[key].shelved(shelve)
             elif holds.get(key) == seq:
                 self.chains.pop(key, None)

@@ -1,13 +1,13 @@
 """The rows in which the values of checkpoints stand, and the values out of them: whole, or folded along a chain.
 
 A channel's value lies in the row that last wrote it; distances say which. Where that row holds only what was written,
-the rows before it are needed too, which it names; they are fetched in rounds, for all channels at once. The rule: what
+the rows of its chain are needed too, all of which it names; they are fetched at once, for all channels. The rule: what
 was recorded decides how a value is folded, never the channel as it is declared now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -40,13 +40,15 @@ def row_name(row: CheckpointRow | RecordRow) -> str:
 class Holders:
     """Rows of one thread by seq, each opened when it is first asked for."""
 
-    __slots__ = ("_decoded", "_opened", "blobs", "records", "rows", "thread_id")
+    __slots__ = ("_decoded", "_folds", "_opened", "_several", "blobs", "records", "rows", "thread_id")
 
     def __init__(self, thread_id: str, rows: Iterable[CheckpointRow]) -> None:
         self.thread_id = thread_id
         self._opened: dict[int, layout.Opened] = {}
         self._decoded: dict[Place, list[Any]] = {}
+        self._folds: dict[Place, Any] = {}
         self.rows = {row.seq: row for row in rows}
+        self._several = len(self.rows) > 1
         self.records: dict[int, RecordRow] = {}
         """By seq: those that values were looked for in."""
         self.blobs: dict[bytes, bytes | None] = {}
@@ -73,32 +75,16 @@ class Holders:
         self.gather(reader, ((key, held) for seq in seqs for key, held in layout.holds_of(self[seq], seq).items()))
 
     def gather(self, reader: Reader, held: Iterable[Place]) -> None:
-        """Fetch all that these channels need, each held by the row at this seq.
-
-        Of a chain only every row that the last one looked at names last has to be looked at: the rows between follow
-        from its links, and are fetched with it.
-        """
-        waiting = list(held)
-        seen, between, needed = set(waiting), set[Place](), set[int]()
-        while waiting:
-            later: list[Place] = []
-            for key, seq in waiting:
-                if not self._has(seq):
-                    later.append((key, seq))
-                elif stands_apart(self[seq], key):
-                    needed |= layout.records_of(self[seq], key)
-                    chain = [(key, seq - link) for link in self._links(key, seq)]
-                    between.update(chain)
-                    if chain and chain[-1] not in seen:
-                        seen.add(chain[-1])
-                        later.append(chain[-1])
-            waiting = later
-            self._fetch(reader, between.union(waiting))
-        for key, seq in between - seen:
-            needed |= layout.records_of(self[seq], key)
+        """Fetch all that these channels need, each held by the row at this seq."""
+        places = set(held)
+        self._fetch(reader, places)
+        apart = {(key, seq) for key, seq in places if stands_apart(self[seq], key)}
+        chained = {(key, row) for key, seq in apart for row in self._chain(key, seq)}
+        self._fetch(reader, chained)
+        needed = set[int]().union(*(layout.records_of(self[seq], key) for key, seq in apart | chained))
         for row in reader.records_at(self.thread_id, sorted(needed)) if needed else ():
             self.records[row.seq] = row
-        found = {name for key, seq in self._referring(seen | between) for name in names_of([*self._parts(key, seq)])}
+        found = {name for key, seq in self._referring(places | chained) for name in names_of([*self._stored(key, seq)])}
         self.fetch_blobs(reader, found)
 
     def _referring(self, places: set[Place]) -> Iterable[Place]:
@@ -121,10 +107,10 @@ class Holders:
         """Return a codec that reads these rows, with what they refer to."""
         return BlobCodec(codec, self.blobs, self.thread_id) if self.blobs else codec
 
-    def _parts(self, key: str, seq: int) -> Iterable[layout.Stored]:
+    def _stored(self, key: str, seq: int) -> Iterable[layout.Part]:
         """Return what a channel's value is read from in the row at `seq`."""
         delta = self[seq].channels[key][0] == layout.DELTA
-        return self._datas(key, seq) if delta else (self.data(key, seq),)
+        return self._parts(key, seq) if delta else (self.data(key, seq),)
 
     def _has(self, seq: int) -> bool:
         return seq in self.rows or seq in self._opened
@@ -157,56 +143,107 @@ class Holders:
 
     def chains(self, holds: Mapping[str, int], plan: Plan) -> dict[str, layout.Chain]:
         """Return the chains that go on, of the channels that these rows hold."""
-        found: dict[str, layout.Chain] = {}
-        for key in plan.deltas:
-            if key in holds and (chain := layout.chain_of(self[holds[key]], key, holds[key], self._name(holds[key]))):
-                found[key] = chain
-        return found
+        found = {key: self._chain_of(key, holds[key]) for key in plan.deltas if key in holds}
+        return {key: chain for key, chain in found.items() if chain is not None}
+
+    def _chain_of(self, key: str, seq: int) -> layout.Chain | None:
+        kind, payload = self[seq].channels[key]
+        if kind == layout.SNAPSHOT:
+            return layout.begun(payload[0], payload[1], seq)
+        if kind != layout.DELTA:
+            return None
+        *deltas, snapshot = rows = [seq, *self._chain(key, seq)]
+        last = self._delta(key, seq)
+        links = tuple(self._link(key, row) for row in deltas)
+        return layout.Chain(self._rule_of(key, rows), last.number, last.weight, last.due, snapshot, links)
+
+    def _link(self, key: str, seq: int) -> layout.Link:
+        delta = self._delta(key, seq)
+        return layout.Link(seq, layout.level_of(delta.number), [*delta.parts], [*self._own(key, seq)])
 
     def _folded(self, codec: Codec, key: str, seq: int, rules: Rules) -> Any:
-        *deltas, snapshot = self._chain(key, seq)
-        reading, name = self.reading(codec), self[seq].channels[key][1][0]
-        decoded = self._decoded if name in BUILT_IN else {}  # a user's reducer may change what it is given
-        whole = decoded.get((key, snapshot))
-        if whole is None:
-            whole = decoded[key, snapshot] = [reading.loads(self.data(key, snapshot), key)]
-        writes = [write for at in reversed(deltas) for write in self._writes(reading, key, at, decoded)]
-        for part in (*whole, *writes):
-            if isinstance(part, Unreadable):
+        *deltas, snapshot = rows = [seq, *self._chain(key, seq)]
+        name, reading = self._rule_of(key, rows), self.reading(codec)
+        rule = BUILT_IN.get(name)
+        if rule is not None and self._several:
+            return self._shared(reading, key, rows, rule)
+        whole = reading.loads(self.data(key, snapshot), key)
+        writes = [write for row in reversed(deltas) for write in self._writes(reading, key, row)]
+        for part in (whole, *writes):
+            if type(part) is Unreadable:
                 return part
-        rule = BUILT_IN.get(name) or rules.get(name)
+        rule = rule or rules.get(name)
         if rule is None:
             error = UnknownReducerError(thread_id=self.thread_id, channel=key, reducer=name, seq=seq)
             if isinstance(codec, LenientCodec):
                 return Unreadable(key, b"", error)
             raise error
-        return rule.fold(whole[0], writes)
+        return rule.fold(whole, writes)
+
+    def _shared(self, codec: Codec, key: str, rows: Sequence[int], rule: DeltaRule) -> Any:
+        """Return the value in `rows[0]` where many checkpoints are looked at, which share the elements of their values.
+
+        It is folded over the value in the nearest row before it that took over others, which is kept: many stand on it.
+        """
+        folds, last = self._folds, len(rows) - 1
+        kept = [i for i in range(1, last) if layout.level_of(self._delta(key, rows[i]).number)] + [last]
+        at = next((i for i in kept if (key, rows[i]) in folds), last)
+        if (key, rows[at]) not in folds:
+            folds[key, rows[at]] = codec.loads(self.data(key, rows[at]), key)
+        value = folds[key, rows[at]]
+        for until in (*(i for i in reversed(kept) if i < at), 0):
+            writes = [write for row in reversed(rows[until:at]) for write in self._kept_writes(codec, key, row)]
+            for part in (value, *writes):
+                if type(part) is Unreadable:
+                    return part
+            value, at = rule.fold(value, writes), until
+            if until:
+                folds[key, rows[until]] = value
+        return value
+
+    def _rule_of(self, key: str, rows: Sequence[int]) -> str:
+        """Return the name of the rule by which a chain of these rows is folded."""
+        kind, payload = self[rows[-1]].channels[key]
+        if kind != layout.SNAPSHOT:
+            raise CorruptRecordError(record=self._name(rows[0]), reason=f"no snapshot of channel {key!r} is before it")
+        return str(payload[0])
 
     def _chain(self, key: str, seq: int) -> list[int]:
-        """Return the rows of a chain, from a delta back to the one that holds the value whole."""
-        rows = [seq]
-        while links := self._links(key, rows[-1]):
-            last = rows[-1]
-            rows += [last - link for link in links]
-        return rows
+        """Return the rows of a chain before this one, back to the one that holds the value whole."""
+        return layout.chain_rows(self[seq], key, seq, self._name(seq))
 
-    def _links(self, key: str, seq: int) -> list[int]:
-        delta = layout.delta_of(self[seq], key, self._name(seq)) if key in self[seq].channels else None
-        return [] if delta is None else delta.links
-
-    def _writes(self, codec: Codec, key: str, seq: int, decoded: dict[Place, list[Any]]) -> list[Any]:
-        found = decoded.get((key, seq))
+    def _delta(self, key: str, seq: int) -> layout.Delta:
+        found = layout.delta_of(self[seq], key, self._name(seq))
         if found is None:
-            found = decoded[key, seq] = [codec.loads(data, key) for data in self._datas(key, seq)]
+            raise CorruptRecordError(record=self._name(seq), reason=f"a delta of channel {key!r} follows no delta here")
         return found
 
-    def _datas(self, key: str, seq: int) -> Iterator[layout.Stored]:
-        """Yield the writes that a delta folds, in their order."""
-        opened = self[seq]
-        yield from layout.carried_writes(opened, key)
+    def _kept_writes(self, codec: Codec, key: str, seq: int) -> list[Any]:
+        found = self._decoded.get((key, seq))
+        if found is None:
+            found = self._decoded[key, seq] = self._writes(codec, key, seq)
+        return found
+
+    def _writes(self, codec: Codec, key: str, seq: int) -> list[Any]:
+        """Return what the delta in the row at `seq` folds, in order."""
+        found: list[Any] = []
+        for part in self._parts(key, seq):
+            if type(part) is list:
+                several = codec.loads(part[0], key)
+                found += several if type(several) is list else [several]
+            else:
+                found.append(codec.loads(part, key))
+        return found
+
+    def _parts(self, key: str, seq: int) -> Iterator[layout.Part]:
+        yield from self._delta(key, seq).parts
+        yield from self._own(key, seq)
+
+    def _own(self, key: str, seq: int) -> Iterator[layout.Stored]:
+        opened, name = self[seq], self._name(seq)
         for write in layout.writes_of(opened, key):
-            if isinstance(write, int):
-                yield from self._recorded(key, write, self._name(seq))
+            if type(write) is int:
+                yield from self._recorded(key, write, name)
             else:
                 yield write
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Awaitable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stepwell import points
@@ -183,7 +184,7 @@ class Ledger:
             if key not in holds and run.plan.channels[key].tracked:
                 holds[key] = seq
         if self.growing is not None:
-            self.growing.follow(chains, holds, seq)
+            self.growing.follow(chains, holds, seq, partial(self.shelf.reference, thread_id))
         self.head_seq = seq
         self.head_digest = row.digest
         self.staged.append(row)

@@ -28,7 +28,8 @@ def channel_sizes(opened: layout.Opened, weight: Weight) -> Counter[str]:
         elif kind == layout.SNAPSHOT:
             sizes[key] += weight(payload[2])
         elif kind == layout.DELTA:
-            sizes[key] += sum(map(weight, payload[5]))
+            parts = payload[2] if len(payload) > 2 else ()
+            sizes[key] += sum(weight(part[0] if type(part) is list else part) for part in parts)
     return sizes
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from stepwell.graph.channel import Channel, overwritten, unshared
 from stepwell.graph.channels.reduced import first_value, replacing, same_reducer
 from stepwell.graph.declared import function_text
-from stepwell.graph.deltas import DeltaRule
+from stepwell.graph.deltas import UNLIMITED, DeltaRule
 from stepwell.graph.message_shapes import id_of, with_id
 from stepwell.graph.types import MISSING, Overwrite
 
@@ -18,11 +18,11 @@ from stepwell.graph.types import MISSING, Overwrite
 class DeltaChannel(Channel):
     """Fold a superstep's writes into the value: `value = reducer(value, [write, ...])`, in merge order.
 
-    Use it as `Annotated[list, DeltaChannel(reducer)]`. A checkpoint stores what was written instead of the value; now
-    and then, at the latest after `snapshot_frequency` supersteps that wrote, it stores the value. Reading folds what
-    was written since in one call, so the reducer must be a function of its arguments and not mind how writes are
-    batched: `reducer(reducer(value, xs), ys) == reducer(value, xs + ys)`. It may change the value it is given,
-    which is a copy, and must not change what that holds.
+    Use it as `Annotated[list, DeltaChannel(reducer)]`. A checkpoint stores what was written instead of the value; where
+    that has become much less to read, and after `snapshot_frequency` supersteps that wrote if you give it, it stores
+    the value. Reading folds what was written since in one call, so the reducer must be a function of its arguments and
+    not mind how writes are batched: `reducer(reducer(value, xs), ys) == reducer(value, xs + ys)`. It may change the
+    value it is given, which is a copy, and must not change what that holds.
 
     `name` is what the reducer is recorded by: `module:qualname` unless given. Give it before you rename the function,
     and another one when you change what it does.
@@ -35,10 +35,10 @@ class DeltaChannel(Channel):
         reducer: Callable[[Any, Sequence[Any]], Any],
         typ: Any = None,
         *,
-        snapshot_frequency: int = 256,
+        snapshot_frequency: int | None = None,
         name: str | None = None,
     ) -> None:
-        if isinstance(snapshot_frequency, bool) or not isinstance(snapshot_frequency, int) or snapshot_frequency <= 0:
+        if snapshot_frequency is not None and (type(snapshot_frequency) is not int or snapshot_frequency <= 0):
             raise ValueError(f"snapshot_frequency must be a positive int, got {snapshot_frequency}")
         super().__init__(list if typ is None else typ)
         self.reducer = reducer
@@ -86,7 +86,7 @@ class DeltaChannel(Channel):
         return whole if isinstance(write, list) else whole[0]
 
     def delta_rule(self) -> DeltaRule:
-        return DeltaRule(f"delta:{self.name}", _are_folded, self._folded, self.snapshot_frequency)
+        return DeltaRule(f"delta:{self.name}", _are_folded, self._folded, self.snapshot_frequency or UNLIMITED)
 
     def _options(self) -> tuple[str, ...]:
         return (self.name,)

@@ -10,9 +10,11 @@ from stepwell.superstep.body.channels import (
     FULL,
     POINTER,
     SNAPSHOT,
+    Delta,
     Opened,
+    Part,
     Stored,
-    carried_writes,
+    chain_rows,
     delta_of,
     holds_of,
     needs,
@@ -21,7 +23,7 @@ from stepwell.superstep.body.channels import (
     writes_of,
 )
 from stepwell.superstep.body.checkpoint import Encoded, Source, encode_checkpoint, inline_outcomes, open_checkpoint
-from stepwell.superstep.body.deltas import Chain, Ground, Unwritten, chain_of
+from stepwell.superstep.body.deltas import Chain, Ground, Link, Unwritten, begun, level_of
 from stepwell.superstep.body.frame import FORMAT, reading
 from stepwell.superstep.body.records import (
     decode_answer,
@@ -45,18 +47,22 @@ from stepwell.superstep.body.values import decode_next, decode_routes, decode_wr
 __all__ = [
     "Chain",
     "DELTA",
+    "Delta",
     "DISTANCE",
     "Encoded",
     "FORMAT",
     "FULL",
     "Ground",
+    "Link",
     "Opened",
     "POINTER",
+    "Part",
     "SNAPSHOT",
     "Source",
     "Stored",
     "Unwritten",
-    "chain_of",
+    "begun",
+    "chain_rows",
     "decode_answer",
     "decode_attempt",
     "decode_cancelled",
@@ -66,7 +72,6 @@ __all__ = [
     "decode_routes",
     "decode_succeeded",
     "decode_writes",
-    "carried_writes",
     "delta_of",
     "encode_answer",
     "encode_attempt",
@@ -79,6 +84,7 @@ __all__ = [
     "encode_writes",
     "holds_of",
     "inline_outcomes",
+    "level_of",
     "needs",
     "open_checkpoint",
     "reading",

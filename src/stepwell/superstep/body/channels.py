@@ -2,21 +2,26 @@
 
     FULL      the value's bytes
     SNAPSHOT  [rule, weight, bytes]: the value whole, as a channel with this rule stores it before deltas
-    DELTA     [rule, number, weight, snapshot, links, writes]: what this superstep wrote, folded by the rule over the
-              value in the row `links[0]` back. Its writes are those of the outcomes in this body, in their order, after
-              `writes`, which no row holds otherwise. It is the `number`th after the snapshot, which has `snapshot`
-              bytes; all up to it have `weight`. `links` are distances to the rows of the chain before this one
+    DELTA     [number, runs, parts, weight, due]: what this superstep wrote, folded over the value in the row before it
+              in its chain. Its writes are `parts`, which no other row of the chain holds, and then those of the
+              outcomes in this body, in their order. It is the `number`th after the snapshot. `runs` say which rows the
+              chain has before this one, back to the snapshot, which names the rule. Behind `weight` bytes (with the
+              snapshot) in all, more than `due`, the value is looked at again. What is empty or zero is left out at the
+              end
     POINTER   [outcome, write]: the value is that write of an outcome of this body; of one that a record holds, the only
               write of the channel (no write named)
     DISTANCE  how many seqs back the row lies that holds the value. A body lists the channels of one distance together,
               apart from the others: most of a state is as it was, where it was
+
+A part is a write, or `[bytes]`, the bytes of a list of writes. A run is two numbers: so many rows, each so many seqs
+before the one above it.
 
 No value is decoded here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from stepwell.errors import CorruptRecordError
@@ -28,15 +33,44 @@ Stored = Any
 """A value as it stands in a body: its bytes, or the `BlobRef` that stands for them."""
 
 
+Part = Any
+"""Writes as they stand in a DELTA: one `Stored`, or a list of one `Stored` that is a list of writes."""
+
+
 class Delta(NamedTuple):
     """The payload of a DELTA."""
 
-    rule: str
     number: int
-    weight: int
-    snapshot: int
-    links: list[int]
-    writes: list[Stored]
+    runs: list[int]
+    parts: Sequence[Part] = ()
+    weight: int = 0
+    due: int = 0
+
+
+def runs_of(seq: int, rows: Iterable[int]) -> list[int]:
+    """Return rows before `seq`, each before the one above it, as runs."""
+    runs: list[int] = []
+    for row in rows:
+        distance, seq = seq - row, row
+        if runs and runs[-1] == distance:
+            runs[-2] += 1
+        else:
+            runs += [1, distance]
+    return runs
+
+
+def rows_of(seq: int, runs: Sequence[int]) -> list[int]:
+    """Return the rows that these runs are. Raises ValueError for what are none."""
+    rows: list[int] = []
+    for count, distance in zip(runs[::2], runs[1::2], strict=True):
+        if distance < 1 or count < 1 or distance * count > seq:
+            raise ValueError("it is a delta that follows nothing")
+        last = seq - distance * count
+        rows += range(seq - distance, last - 1, -distance)
+        seq = last
+    if not rows:
+        raise ValueError("it is a delta that follows nothing")
+    return rows
 
 
 class Opened(NamedTuple):
@@ -60,7 +94,7 @@ def needs(opened: Opened, seq: int) -> set[int]:
         if kind == DISTANCE:
             needed.add(seq - payload)
         elif kind == DELTA:
-            needed.update(seq - link for link in payload[4])
+            needed.update(rows_of(seq, payload[1]))
     return needed
 
 
@@ -84,18 +118,19 @@ def value_bytes(opened: Opened, key: str, record: str) -> Stored:
 def delta_of(opened: Opened, key: str, record: str) -> Delta | None:
     """Return what a body that holds a channel's writes says of them; None where it holds the value."""
     kind, payload = opened.channels[key]
-    if kind != DELTA:
-        return None
-    delta = Delta(*payload)
-    if not delta.links or min(delta.links) < 1:
-        raise CorruptRecordError(record=record, reason=f"channel {key!r} is a delta that follows nothing")
-    return delta
+    return Delta(*payload) if kind == DELTA else None
 
 
-def carried_writes(opened: Opened, key: str) -> list[Stored]:
-    """Return the writes of a delta that no outcome of its body holds."""
+def chain_rows(opened: Opened, key: str, seq: int, record: str) -> list[int]:
+    """Return the rows of a chain before the one at `seq`, back to the one that holds the value whole; none where this
+    body does."""
     kind, payload = opened.channels[key]
-    return Delta(*payload).writes if kind == DELTA else []
+    if kind != DELTA:
+        return []
+    try:
+        return rows_of(seq, payload[1])
+    except (LookupError, TypeError, ValueError) as error:
+        raise CorruptRecordError(record=record, reason=f"channel {key!r}: {error}") from error
 
 
 def writes_of(opened: Opened, key: str) -> Iterator[Stored | int]:

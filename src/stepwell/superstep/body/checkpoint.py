@@ -93,7 +93,9 @@ def encode_checkpoint(
         [(task.node, task.index, task.activation) for task in abandoned],
     )
     values = {**state.values, **reread} if reread else state.values
-    return Encoded(pack(parts), values, {key: each.chain for key, each in grown.items()} if grown else {})
+    refers = grown and any(each.refers for each in grown.values())
+    body = pack_references(parts) if refers else pack(parts)
+    return Encoded(body, values, {key: each.chain for key, each in grown.items()} if grown else {})
 
 
 def _outcomes(
