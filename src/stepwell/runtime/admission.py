@@ -208,6 +208,9 @@ def _locate(run: Run, reader: Reader) -> Place:
         return Place(None, None, True, None)
     if thread.graph_id != run.plan.graph_id:
         raise GraphMismatchError(thread_id=thread_id, recorded=thread.graph_id, attempted=run.plan.graph_id)
+    reader.expect("records", thread_id, 0)  # where its breakpoints are
+    if thread.run_id:
+        reader.expect("run", thread.run_id)
     row = reader.checkpoint(thread_id, namespace, wanted) if wanted else reader.newest(thread_id, namespace)
     if wanted is not None and row is None:
         raise UnknownCheckpointError(thread_id=thread_id, checkpoint_id=wanted)

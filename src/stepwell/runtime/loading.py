@@ -65,6 +65,10 @@ def load(
     """Return the base checkpoint in `row`, with all that is recorded on it, or these records of it. Attempts count only
     where `run_id` made them."""
     opened = layout.open_checkpoint(row.body, row_name(row))
+    if records is None:
+        reader.expect("records", row.thread_id, row.seq)
+    if row.fingerprint != plan.fingerprint:
+        reader.expect("shape", row.fingerprint)
     with layout.reading(row_name(row)):
         holders = gathered(reader, row, opened)
         stored = as_of_today(reader, plan, row, opened, values_of(holders, codec, row, plan.rules))

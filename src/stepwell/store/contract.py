@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from stepwell.store.faults import Fault, RawRow
 from stepwell.store.items import ItemReader, ItemWrites
@@ -51,6 +51,11 @@ from stepwell.store.writes import (
 
 class Reader(ItemReader, Protocol):
     """Reads of one consistent snapshot. Every row returned has been verified."""
+
+    def expect(self, asked: str, *of: Any) -> None:
+        """Say that a method of this name is about to be called with these arguments: a database that is far away is
+        asked for all that is expected at once, one that is near does nothing."""
+        ...
 
     def thread(self, thread_id: str) -> ThreadRow | None: ...
 

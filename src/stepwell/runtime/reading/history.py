@@ -27,6 +27,8 @@ def read_state(
 ) -> StateSnapshot | None:
     """Return the snapshot of a checkpoint, or of the thread's head; None where there is none."""
     live = checkpoint_id is None
+    if live and not namespace:
+        reader.expect("thread", thread_id)
     row = reader.newest(thread_id, namespace) if live else reader.checkpoint(thread_id, namespace, checkpoint_id or "")
     if live and not namespace and (run_id := _beginning(reader, thread_id, row)) is not None:
         before = None if row is None else complete(snapshot_of(Page(reader, [row], whole=True), codec, plan, row))

@@ -63,28 +63,42 @@ class Page:
             self._successors[row.parent_seq, row.lineage] = row
             if row.parent_seq not in listed:  # what a row holds elsewhere its parent does, or the parent is it
                 needed.add(row.seq)
+        if not whole:
+            for row in rows:
+                if (row.seq, row.lineage) not in self._successors:
+                    self._find_successor(reader, row)
+        bases, fingerprints = sorted(self._bases(rows)), {row.fingerprint for row in rows}
+        self._expect(reader, rows, bases, fingerprints)
         with layout.reading(row_name(rows[0])):
             self._holders.gather_all(reader, needed)
         self.ids.update((seq, row.checkpoint_id) for seq, row in self._holders.rows.items())
-        self.records = reader.records_of(thread_id, sorted(self._bases(reader, rows, whole)))
+        for row in rows:
+            if row.parent_seq is not None and row.parent_seq not in self.ids:
+                self.ids[row.parent_seq] = reader.id_of(thread_id, row.parent_seq)
+        self.records = reader.records_of(thread_id, bases)
         for records in self.records.values():
             self._holders.records.update((record.seq, record) for record in records)
         bodies = [row.body for row in (*rows, *self._successors.values())]
         bodies += [record.body for record in self._holders.records.values()]
         self._holders.fetch_blobs(reader, set[bytes]().union(*map(names_in, bodies)))
-        self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in {row.fingerprint for row in rows}}
+        self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in fingerprints}
 
-    def _bases(self, reader: Reader, rows: Sequence[CheckpointRow], whole: bool) -> set[int]:
+    def _expect(self, reader: Reader, rows: Sequence[CheckpointRow], bases: list[int], shapes: set[str]) -> None:
+        """Say what is asked below of rows that are here."""
+        for parent in {row.parent_seq for row in rows} - self.ids.keys():
+            if parent is not None:
+                reader.expect("id_of", rows[0].thread_id, parent)
+        reader.expect("records_of", rows[0].thread_id, bases)
+        for fingerprint in shapes:
+            reader.expect("shape", fingerprint)
+
+    def _bases(self, rows: Sequence[CheckpointRow]) -> set[int]:
         """Return the checkpoints that may have records on them: a row whose successor came right behind it has none."""
         bases: set[int] = set()
         for row in rows:
             parent = row.parent_seq
             if parent is not None and parent != row.seq - 1 and row.source != "fork":  # nothing came along with a fork
                 bases.add(parent)
-            if parent is not None and parent not in self.ids:
-                self.ids[parent] = reader.id_of(row.thread_id, parent)
-            if not whole and (row.seq, row.lineage) not in self._successors:
-                self._find_successor(reader, row)
             successor = self._successors.get((row.seq, row.lineage))
             if successor is None or successor.seq != row.seq + 1:
                 bases.add(row.seq)

@@ -185,6 +185,10 @@ class DecryptingReader:
 
     # -- what is shown ------------------------------------------------------------------------------------------------
 
+    def expect(self, asked: str, *of: Any) -> None:
+        """Pass it on."""
+        self._inner.expect(asked, *of)
+
     def thread(self, thread_id: str) -> ThreadRow | None:
         """Return the thread's row. Whoever is about to write the thread asks for it first: its key is looked up too."""
         with suppress(EncryptionError):  # told when its rows are read or made

@@ -1,7 +1,7 @@
 """The statements of the store, read once from `queries/` and `migrations/`, for the schema that a store was given.
 
 The files call the schema `stepwell`; what is said here puts the store's own in its place. No SQL is written in Python,
-here or elsewhere, except the verbs that bracket a transaction below.
+here or elsewhere, except the verbs that bracket a transaction or page through a query below.
 """
 
 from __future__ import annotations
@@ -34,3 +34,13 @@ def within(schema: str, text: str) -> str:
     kept = "\n".join(line for line in text.splitlines() if not line.startswith("--")).strip()
     quoted = '"{}"'.format(schema.replace('"', '""').replace("%", "%%"))
     return _NAMED.sub(lambda _: quoted, kept)
+
+
+def declare(cursor: str, text: str) -> str:
+    """Return the statement that opens a query to be read in pages, within its transaction."""
+    return f"declare {cursor} no scroll cursor for {text}"
+
+
+def fetch(cursor: str, rows: int) -> str:
+    """Return the statement that reads the next page."""
+    return f"fetch forward {rows} from {cursor}"

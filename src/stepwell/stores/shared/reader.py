@@ -67,6 +67,16 @@ from stepwell.stores.shared.rows import (
 from stepwell.stores.shared.source import Source
 from stepwell.stores.shared.tail import check_tail
 
+_EXPECTED: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "thread": (("thread", ("thread_id",)),),
+    "run": (("run", ("run_id",)),),
+    "newest": (("tail", ("thread_id",)), ("newest", ("thread_id", "namespace"))),
+    "id_of": (("id_of", ("thread_id", "seq")),),
+    "records": (("records", ("thread_id", "base_seq")),),
+    "records_of": (("records_of", ("thread_id", "base_seqs")),),
+    "shape": (("shape", ("fingerprint",)),),
+}
+"""Which queries the reader's methods ask, with their first arguments."""
 ITEMS_AT_ONCE = 16
 """As many items are fetched when the first is asked for; then twice as many each time, up to the limit."""
 MOST_ITEMS_AT_ONCE = 256
@@ -82,6 +92,13 @@ class RowReader:
         self._fetch = source.fetch
         self._stream = source.stream
         self._listed = source.listed
+
+    def expect(self, asked: str, *of: Any) -> None:
+        """Say that a method is about to be called with these arguments."""
+        if self._source.far:
+            given = [self._listed(value) if type(value) is list else value for value in of]
+            for name, columns in _EXPECTED[asked]:
+                self._source.expect(name, dict(zip(columns, given, strict=False)))
 
     def thread(self, thread_id: str) -> ThreadRow | None:
         """Return the thread's row."""
@@ -123,8 +140,10 @@ class RowReader:
 
     def newest(self, thread_id: str, namespace: str, lineage: int | None = None) -> CheckpointRow | None:
         """Return the newest checkpoint of a namespace, after checking that the thread's tail is there."""
-        check_tail(self._fetch, thread_id)
         where: dict[str, Any] = {"thread_id": thread_id, "namespace": namespace}
+        if lineage is None:
+            self.expect("newest", thread_id, namespace)
+        check_tail(self._fetch, thread_id)
         if lineage is None:
             return _first(self._rows("newest", CHECKPOINTS, **where))
         seq = self.head_seq(thread_id, namespace, lineage)

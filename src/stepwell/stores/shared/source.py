@@ -21,6 +21,13 @@ class Source(Protocol):
     place: str
     """What a fault of all of it is told of, as in "the database file"."""
 
+    far: bool
+    """Whether what is asked apart costs a way there and back each time, so that it is worth foreseeing."""
+
+    def expect(self, name: str, where: Bindings) -> None:
+        """Take note of a query that is about to be asked: a source that is far sends it along with the next one."""
+        ...
+
     @property
     def listed(self) -> Callable[[Sequence[Any]], Any]:
         """What makes of a list of integers or texts what is bound for it."""

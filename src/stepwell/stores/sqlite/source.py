@@ -18,13 +18,17 @@ from stepwell.stores.sqlite.sql import query
 class SqliteSource:
     """What a reader stands on, on a connection whose transaction is the snapshot."""
 
-    __slots__ = ("_connection", "_execute", "listed", "place")
+    __slots__ = ("_connection", "_execute", "far", "listed", "place")
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._execute = connection.cursor().execute
         self.listed = json.dumps
         self.place = "the database file"
+        self.far = False
+
+    def expect(self, name: str, where: Bindings) -> None:
+        """Do nothing: it is near."""
 
     def fetch(self, name: str, table: Table[Any], where: Bindings) -> list[Any]:
         """Return all that a query finds."""
