@@ -1,19 +1,11 @@
 """What can still be done where a thread is damaged: it is deleted whole, and hides no other thread in a list."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from stepwell import CorruptRecordError, InMemorySaver
+from stepwell import CorruptRecordError
 from tests.integrity.damaging import TABLES, Scene
-from tests.integrity.test_repairing import spoil
+from tests.integrity.spoiling import Saver, spoil
 from tests.runtime.graphs import letters, thread
-
-
-@pytest.fixture
-def saver() -> Iterator[InMemorySaver]:
-    with InMemorySaver() as saver:
-        yield saver
 
 
 def test_a_thread_whose_own_row_is_gone_is_deleted_whole() -> None:
@@ -38,7 +30,7 @@ def test_a_thread_whose_own_row_is_gone_is_deleted_whole() -> None:
         "delete from checkpoints where thread_id = 't2' and step = 2",
     ],
 )
-def test_a_damaged_thread_hides_no_other_in_the_list_of_all_and_is_told_of(saver: InMemorySaver, damage: str) -> None:
+def test_a_damaged_thread_hides_no_other_in_the_list_of_all_and_is_told_of(saver: Saver, damage: str) -> None:
     graph = letters("ab").compile(checkpointer=saver, name="g")
     for name in ("t1", "t2", "t3"):
         graph.invoke({}, thread(name))

@@ -1,8 +1,6 @@
 """A repair: what it refuses, what it says, what it records, and what is left of it when its process dies."""
 
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +8,7 @@ import pytest
 from stepwell import (
     CorruptRecordError,
     EffectInDoubtError,
-    InMemorySaver,
     InvalidConfigError,
-    SqliteSaver,
     ThreadBusyError,
     UnknownCheckpointError,
     UnknownThreadError,
@@ -24,30 +20,18 @@ from stepwell.superstep import lifecycle
 from stepwell.superstep.repaired import decode_repaired
 from stepwell.testing import SimulatedCrash
 from stepwell.testing.crash import crash_at
+from tests.integrity.spoiling import Place, Saver, spoil
 from tests.runtime.graphs import chain, letters, note, thread
 
 
-@pytest.fixture
-def saver() -> Iterator[InMemorySaver]:
-    with InMemorySaver() as saver:
-        yield saver
-
-
-def spoil(saver: SqliteSaver, statement: str) -> None:
-    connection = saver.store._writer.transactions.connection
-    assert connection is not None
-    connection.execute(statement)
-    assert connection.changes() > 0
-
-
-def lived(saver: SqliteSaver) -> tuple[Any, list[Any]]:
+def lived(saver: Saver) -> tuple[Any, list[Any]]:
     """Return a graph whose thread "t" stands before its last node, and the thread's checkpoints, newest first."""
     graph = letters("abc").compile(checkpointer=saver, name="g", interrupt_before=["c"])
     graph.invoke({}, thread())
     return graph, [state.config["configurable"]["checkpoint_id"] for state in graph.get_state_history(thread())]
 
 
-def test_a_repair_goes_on_from_the_last_good_checkpoint_and_says_so(saver: InMemorySaver) -> None:
+def test_a_repair_goes_on_from_the_last_good_checkpoint_and_says_so(saver: Saver) -> None:
     graph, (newest, good, *_) = lived(saver)
     spoil(saver, "update checkpoints set body = x'00' where seq = 4")
     with pytest.raises(CorruptRecordError):
@@ -66,14 +50,14 @@ def test_a_repair_goes_on_from_the_last_good_checkpoint_and_says_so(saver: InMem
     assert (found.is_sound, found.threads, tuple(map(str, found.left_behind))) == (True, (), done.left_behind)
 
 
-def test_a_repair_goes_on_from_the_checkpoint_that_is_named(saver: InMemorySaver) -> None:
+def test_a_repair_goes_on_from_the_checkpoint_that_is_named(saver: Saver) -> None:
     graph, (_, _, older, _) = lived(saver)
     spoil(saver, "update checkpoints set body = x'00' where seq = 4")
     assert saver.repair("t", older).repaired_from == older
     assert graph.get_state(thread()).next == ("a",)
 
 
-def test_a_repair_is_on_record(saver: InMemorySaver) -> None:
+def test_a_repair_is_on_record(saver: Saver) -> None:
     lived(saver)
     spoil(saver, "update checkpoints set body = x'00' where seq = 4")
     spoil(saver, "update runs set error = 'altered'")
@@ -91,7 +75,7 @@ def test_a_repair_is_on_record(saver: InMemorySaver) -> None:
     assert "what it said is lost" in (run.error or "")
 
 
-def test_what_is_damaged_after_a_repair_is_a_fault_again(saver: InMemorySaver) -> None:
+def test_what_is_damaged_after_a_repair_is_a_fault_again(saver: Saver) -> None:
     graph, _ = lived(saver)
     spoil(saver, "update checkpoints set body = x'00' where seq = 4")
     saver.repair("t")
@@ -104,7 +88,7 @@ def test_what_is_damaged_after_a_repair_is_a_fault_again(saver: InMemorySaver) -
     assert graph.get_state(thread()).values == {"log": ["a"]}
 
 
-def test_a_lost_tail_is_repaired(saver: InMemorySaver) -> None:
+def test_a_lost_tail_is_repaired(saver: Saver) -> None:
     graph, (_, good, *_) = lived(saver)
     spoil(saver, "delete from checkpoints where seq = 4")
     assert saver.repair("t").repaired_from == good
@@ -112,7 +96,7 @@ def test_a_lost_tail_is_repaired(saver: InMemorySaver) -> None:
     assert saver.verify().is_sound
 
 
-def test_a_thread_whose_own_row_is_gone_is_repaired(saver: InMemorySaver) -> None:
+def test_a_thread_whose_own_row_is_gone_is_repaired(saver: Saver) -> None:
     graph, (newest, *_) = lived(saver)
     spoil(saver, "delete from threads")
     assert saver.repair("t").repaired_from == newest
@@ -121,7 +105,7 @@ def test_a_thread_whose_own_row_is_gone_is_repaired(saver: InMemorySaver) -> Non
     assert saver.verify().is_sound
 
 
-def test_a_sound_thread_is_not_repaired(saver: InMemorySaver) -> None:
+def test_a_sound_thread_is_not_repaired(saver: Saver) -> None:
     lived(saver)
     with pytest.raises(NothingToRepairError):
         saver.repair("t")
@@ -132,7 +116,7 @@ def test_a_sound_thread_is_not_repaired(saver: InMemorySaver) -> None:
         saver.repair("t")
 
 
-def test_a_checkpoint_that_cannot_be_read_is_no_place_to_go_on_from(saver: InMemorySaver) -> None:
+def test_a_checkpoint_that_cannot_be_read_is_no_place_to_go_on_from(saver: Saver) -> None:
     _, (newest, good, *_) = lived(saver)
     spoil(saver, "update checkpoints set body = x'00' where seq = 4")
     with pytest.raises(
@@ -146,14 +130,14 @@ def test_a_checkpoint_that_cannot_be_read_is_no_place_to_go_on_from(saver: InMem
         saver.repair("t", by=5)  # type: ignore[arg-type]
 
 
-def test_a_thread_of_which_nothing_can_be_read_is_not_repaired(saver: InMemorySaver) -> None:
+def test_a_thread_of_which_nothing_can_be_read_is_not_repaired(saver: Saver) -> None:
     lived(saver)
     spoil(saver, "update checkpoints set body = x'00'")
     with pytest.raises(CannotRepairError, match="no checkpoint of it can be read"):
         saver.repair("t")
 
 
-def test_a_thread_that_somebody_runs_is_not_repaired(saver: InMemorySaver) -> None:
+def test_a_thread_that_somebody_runs_is_not_repaired(saver: Saver) -> None:
     tried: list[BaseException] = []
 
     def repairing(state: Any) -> dict[str, list[str]]:
@@ -168,7 +152,7 @@ def test_a_thread_that_somebody_runs_is_not_repaired(saver: InMemorySaver) -> No
     assert len(tried) == 1
 
 
-def test_a_reference_is_followed_to_what_depends_on_it(saver: InMemorySaver) -> None:
+def test_a_reference_is_followed_to_what_depends_on_it(saver: Saver) -> None:
     """What a checkpoint needs is damaged: it cannot be read either, and neither can what is built on it."""
     graph = chain(("a", note("a")), *((name, lambda state: {}) for name in "bcd")).compile(checkpointer=saver)
     graph.invoke({}, thread())
@@ -181,7 +165,7 @@ def test_a_reference_is_followed_to_what_depends_on_it(saver: InMemorySaver) -> 
     assert graph.invoke(None, thread()) == {"log": ["a"]}
 
 
-def test_an_effect_whose_receipt_is_lost_is_in_doubt(saver: InMemorySaver) -> None:
+def test_an_effect_whose_receipt_is_lost_is_in_doubt(saver: Saver) -> None:
     done: list[str] = []
 
     @effect(on_doubt="raise", name="pay")
@@ -208,14 +192,13 @@ def test_an_effect_whose_receipt_is_lost_is_in_doubt(saver: InMemorySaver) -> No
 
 @pytest.mark.crash
 @pytest.mark.parametrize("point", [points.REPAIR_READ, points.BEGUN, points.FENCED, points.WRITTEN, points.DURABLE])
-def test_a_repair_that_died_has_happened_or_not(point: str, tmp_path: Path) -> None:
-    path = tmp_path / "threads.db"
-    with closing(SqliteSaver(path)) as saver:
+def test_a_repair_that_died_has_happened_or_not(point: str, place: Place) -> None:
+    with closing(place.open()) as saver:
         lived(saver)
         spoil(saver, "update checkpoints set body = x'00' where seq = 4")
         with pytest.raises(SimulatedCrash), crash_at(point):
             saver.repair("t")
-    with closing(SqliteSaver(path)) as saver:
+    with closing(place.open()) as saver:
         happened = saver.verify().is_sound
         assert happened is (point == points.DURABLE)
         if not happened:
@@ -225,9 +208,24 @@ def test_a_repair_that_died_has_happened_or_not(point: str, tmp_path: Path) -> N
         assert saver.verify().is_sound
 
 
-async def test_the_async_twins_do_the_same(saver: InMemorySaver) -> None:
+async def test_the_async_twins_do_the_same(saver: Saver) -> None:
     lived(saver)
     spoil(saver, "update checkpoints set body = x'00' where seq = 4")
     assert not (await saver.averify()).is_sound
     assert (await saver.arepair("t", by="ann")).lineage == 1
     assert (await saver.averify("t")).is_sound
+
+    assert (await saver.averify("t")).is_sound
+
+
+@pytest.mark.parametrize("column", ["body", "digest"])
+def test_a_damaged_large_value_is_whole_again_once_it_is_written_again(saver: Saver, column: str) -> None:
+    large = "large " * 5000
+    graph = chain(("a", note("a")), ("b", note(large)), ("c", note("c"))).compile(checkpointer=saver, name="g")
+    done = graph.invoke({}, thread())
+    spoil(saver, f"update blobs set {column} = x'00'")
+    assert not saver.verify().is_sound
+    saver.repair("t", by="ann", reason="a disk that failed")
+    assert graph.invoke(None, thread()) == done
+    assert graph.get_state(thread()).values == done
+    assert saver.verify().is_sound
