@@ -35,28 +35,30 @@ class Kept(TypedDict, total=False):
     last: int
 
 
-def graph(saver: Any) -> Any:
-    """Write a channel that grows, one that is written once and never again, one that is written last; then ask."""
+def graph(saver: Any, grows: bool = False) -> Any:
+    """Write a channel once and never again, one last and, where it `grows`, one each time; then ask."""
     built = StateGraph(Kept)
-    built.add_node("one", lambda state: {"log": [1], "early": "kept"})
-    built.add_node("two", lambda state: {"log": [2]})
-    built.add_node("three", lambda state: {"log": [3], "last": 3})
+    built.add_node("one", lambda state: {"early": "kept"})
+    built.add_node("two", lambda state: {"log": [2]} if grows else {})
+    built.add_node("three", lambda state: {"last": 3, **({"log": [3]} if grows else {})})
     built.add_node("ask", lambda state: {"last": interrupt("well?")})
     for before, after in zip([START, "one", "two", "three"], ["one", "two", "three", "ask"], strict=True):
         built.add_edge(before, after)
     return built.compile(checkpointer=saver)
 
 
-def test_the_state_of_a_thread_is_two_round_trips_and_the_end(wire: tuple[PostgresSaver, Relay]) -> None:
-    """The newest row with what it is judged by; what that row refers to, with all that is known of it elsewhere."""
+@pytest.mark.parametrize("grows", [False, True])
+def test_the_state_of_a_thread_is_two_round_trips_and_the_end(wire: tuple[PostgresSaver, Relay], grows: bool) -> None:
+    """The newest row with what it is judged by; what that row refers to, with all that is known of it elsewhere. What
+    is folded along a chain is one more."""
     saver, relay = wire
-    app, twin = graph(saver), graph(InMemorySaver())
+    app, twin = graph(saver, grows), graph(InMemorySaver(), grows)
     for each in (app, twin):
         each.invoke({"log": [0]}, T1)
     app.get_state(T1)
     before = relay.round_trips
     found = app.get_state(T1)
-    assert relay.round_trips - before == 2 + END
+    assert relay.round_trips - before == 2 + grows + END
     assert found.values == twin.get_state(T1).values
     assert [task.interrupts[0].value for task in found.tasks] == ["well?"]
     before = relay.round_trips
