@@ -78,7 +78,8 @@ def test_a_second_decision_is_refused_with_the_first(asking: Any, call: Call, se
 
 def test_what_is_no_decision_is_refused(asking: Any, call: Call) -> None:
     assert "--by" in call("approve", "t", status=2).stderr
-    assert call("approve", "t", "--by", " ", status=2).stderr.startswith("error[invalid_decision]: ")
+    told = call("approve", "t", "--by", " ", status=2).stderr
+    assert told.startswith("error[invalid_decision]: ") and "Decide with `approve` or `reject`." in told
     assert "it may change order, cents" in call("approve", "t", "--by", "ann", "--set", "x=1", status=2).stderr
     assert "takes NAME=JSON" in call("approve", "t", "--by", "ann", "--set", "cents", status=2).stderr
     assert "given twice" in call("approve", "t", "--by", "ann", "--set", "cents=1", "--set", "cents=2", status=2).stderr

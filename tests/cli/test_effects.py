@@ -64,8 +64,10 @@ def test_a_decision_is_printed_as_the_journal_has_it(doubted: str, answer: Answe
 
 
 def test_what_cannot_be_resolved_so_is_refused(doubted: str, call: Call) -> None:
-    assert call("resolve", "t", doubted, status=2).stderr.startswith("error[invalid_resolution]: ")
-    assert "receipt and retry" in call("resolve", "t", doubted, "--receipt", "1", "--retry", status=2).stderr
+    for said in ([], ["--receipt", "1", "--retry"]):
+        told = call("resolve", "t", doubted, *said, status=2).stderr
+        assert told.startswith("error[invalid_resolution]: ")
+        assert "say one of --receipt, --failed and --retry" in told
     assert "is not JSON" in call("resolve", "t", doubted, "--receipt", "x", status=2).stderr
     assert call("resolve", "t", "f" * 32, "--retry", status=3).stderr.startswith("error[unknown_effect]: ")
     assert call("resolve", "nope", doubted, "--retry", status=3).stderr.startswith("error[unknown_thread]: ")

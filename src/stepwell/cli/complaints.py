@@ -24,6 +24,8 @@ _NEXT: Mapping[str, str] = {  # by code, or by code and a field that only some o
     "effect_in_doubt": "Whether effect {name!r} (key {key}) has happened is not known: {error}. Thread {thread_id} does"
     " not repeat it. Look at the other side, then say what happened: `resolve {thread_id} {key}`.",
     "empty_input": "Thread {thread_id} has nothing to go on with. Give it an --input.",
+    "invalid_decision": "Effect {name!r} of thread {thread_id} asks for a decision ({interrupt_id}): {reason}. Nothing"
+    " was recorded, and nothing is approved. Decide with `approve` or `reject`.",
     "merge_failed": "The writes of {tasks} to channel {channel!r} could not be combined: {reason}. Their results are"
     " kept: fix the reducer.",
     "nothing_to_retry": "Thread {thread_id} has no failed task to retry. `resume` goes on with it; `retry --task NODE`"

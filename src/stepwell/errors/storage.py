@@ -47,7 +47,8 @@ class SaverClosedError(StoreError):
 
 
 class CorruptRecordError(StoreError):
-    """The record {record} does not verify: {reason}. Restore it from a backup, or fork from an earlier checkpoint."""
+    """The record {record} does not verify: {reason}. `stepwell verify` says what depends on it, and from where
+    `stepwell repair` goes on; or restore it from a backup."""
 
     code = "corrupt_record"
 

@@ -12,6 +12,7 @@ from stepwell.cli.rendering import opaque_codec
 from stepwell.cli.screen import one_line, write, write_json
 from stepwell.cli.settings import Settings, global_options
 from stepwell.clock import SystemClock
+from stepwell.errors import InvalidResolutionError
 from stepwell.graph.types import MISSING
 from stepwell.runtime.config import RunConfig
 from stepwell.runtime.effects.resolving import decision_of, resolve as resolve_effect
@@ -42,6 +43,8 @@ def resolve(
 
     The decision is recorded with who, when and why: `journal` shows it.
     """
+    if (text is not None) + (failed is not None) + retry != 1:
+        raise InvalidResolutionError(key=key, reason="say one of --receipt, --failed and --retry")
     receipt = MISSING if text is None else parse_given(text, "--receipt")
     decision = decision_of(key, receipt, retry, failed, by, reason)
     codec = opaque_codec()

@@ -28,7 +28,7 @@ def signal(settings: Settings, thread_id: str, key: str, value: str, signal_id: 
 
     The thread may be running, waiting, or not have begun. Nothing is run: `resume` goes on with a waiting thread.
     """
-    given = parse_given(value, "JSON")
+    given = parse_given(value, "The value")
     with opened(settings) as saver:
         parts = (saver.store, opaque_codec(), SystemClock(), TimeOrderedIds())
         sent = send_signal(*parts, thread_id_of(thread_id), key, given, signal_id)
