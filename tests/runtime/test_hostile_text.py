@@ -5,14 +5,31 @@ from typing import Any, TypedDict
 
 import pytest
 
-from stepwell import Command, InMemoryStore, SqliteSaver, StateGraph, awakeable, interrupt, wait_for
+from stepwell import (
+    Command,
+    Encryption,
+    InMemoryStore,
+    SqliteSaver,
+    StateGraph,
+    awakeable,
+    effect,
+    interrupt,
+    task,
+    wait_for,
+)
 from stepwell.errors import (
+    EffectDeclarationError,
     InvalidConfigError,
     InvalidGraphError,
     InvalidItemError,
+    InvalidKeyError,
     InvalidNamespaceError,
+    InvalidResolutionError,
     InvalidWaitError,
+    UnknownEffectError,
+    UnknownRunError,
 )
+from stepwell.store import EffectsQuery
 from tests.runtime.graphs import Call, Log, chain, note, thread
 
 NUL, HALF = "a\0b", "\ud800"
@@ -138,3 +155,84 @@ def test_no_node_and_no_graph_is_called_so(text: str) -> None:
         chain(("a", note("a"))).compile(name=text)
     with pytest.raises(InvalidGraphError, match="version holds a NUL or is not valid Unicode"):
         chain(("a", note("a"))).compile(version=text)
+
+
+@bad
+def test_no_step_no_effect_no_channel_and_no_key_is_called_so(text: str) -> None:
+    """What is recorded under a name is refused where it is declared, not in the midst of a run."""
+
+    def pay(amount: int, idempotency_key: str) -> str:
+        return idempotency_key
+
+    options: list[dict[str, Any]] = [
+        {"name": text},
+        {"key": text},
+        {"key": text, "scope": "global"},
+        {"versions": {"prompt": text}},
+        {"versions": {text: "1"}},
+        {"planned_action": text},
+    ]
+    for option in options:
+        with pytest.raises(EffectDeclarationError, match="valid Unicode without NUL"):
+            effect(**option)(pay)
+    with pytest.raises(InvalidGraphError, match="name of a step is valid Unicode"):
+        task(name=text)(pay)
+    with pytest.raises(InvalidGraphError, match="channel name is valid Unicode"):
+        StateGraph(TypedDict("Odd", {text: int}))  # type: ignore[operator]
+    with pytest.raises(InvalidKeyError, match="id of a key is valid Unicode"):
+        Encryption({text: Encryption.new_key()})
+
+
+@bad
+def test_what_an_effect_is_called_with_is_refused_or_spelled_out_before_it_happens(
+    text: str, saver: SqliteSaver
+) -> None:
+    done: list[str] = []
+
+    @effect(key=lambda amount: text)
+    def keyed(amount: int, idempotency_key: str) -> None:
+        done.append("keyed")
+
+    @effect(planned_action=lambda amount: text)
+    def planned(amount: int, idempotency_key: str) -> None:
+        done.append("planned")
+
+    with pytest.raises(EffectDeclarationError, match="its key is valid Unicode"):
+        graph(saver, ("node", lambda state: {"value": keyed(1)})).invoke({"value": 0}, thread("keyed"))
+    graph(saver, ("node", lambda state: {"value": planned(1)})).invoke({"value": 0}, thread("planned"))
+    assert done == ["planned"]
+
+
+@bad
+def test_no_doubt_is_resolved_under_it_or_with_it(text: str, saver: SqliteSaver) -> None:
+    @effect(on_doubt="raise")
+    def pay(amount: int) -> str:
+        raise RuntimeError("the line went dead")
+
+    compiled = graph(saver, ("node", lambda state: {"value": pay(1)}))
+    with pytest.raises(RuntimeError):
+        compiled.invoke({"value": 0}, thread())
+    with saver.store.reading() as reader:
+        (doubt,) = reader.effects(EffectsQuery("t", in_doubt=True))
+    with pytest.raises(UnknownEffectError):
+        compiled.resolve_effect(thread(), text, receipt="paid", by="ann")
+    words: list[dict[str, Any]] = [{"by": text}, {"by": "ann", "reason": text}]
+    for said in words:
+        with pytest.raises(InvalidResolutionError, match="valid Unicode without NUL"):
+            compiled.resolve_effect(thread(), doubt.key, receipt="paid", **said)
+    with pytest.raises(InvalidResolutionError, match="valid Unicode without NUL"):
+        compiled.resolve_effect(thread(), doubt.key, failed=text, by="ann")
+
+
+@bad
+def test_no_run_is_known_by_it(text: str, saver: SqliteSaver) -> None:
+    graph(saver, ("put", lambda state: {"value": 1})).invoke({"value": 0}, thread())
+    assert saver.get_run(text) is None
+    reads: list[Callable[[], Any]] = [
+        lambda: saver.events(text),
+        lambda: saver.runs("t", before=text),
+        lambda: saver.delete_for_runs([text]),
+    ]
+    for read in reads:
+        with pytest.raises(UnknownRunError):
+            read()

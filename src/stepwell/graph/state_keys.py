@@ -12,6 +12,7 @@ from stepwell.errors import InvalidGraphError
 from stepwell.graph.channels import Channel, LastValue
 from stepwell.graph.schema import Schema, schema_of
 from stepwell.graph.types import ROOT
+from stepwell.ids import is_holdable
 
 
 class StateKeys:
@@ -45,6 +46,8 @@ class StateKeys:
     def _check_channel(self, key: str, channel: Channel) -> None:
         if key.startswith("__") and key.endswith("__") and key != ROOT:
             raise InvalidGraphError(f"Channel name '{key}' is reserved", key=key)
+        if not is_holdable(key):
+            raise InvalidGraphError(f"A channel name is valid Unicode without NUL, not {key!r}", key=key)
         if key in self.managed:
             raise InvalidGraphError(f"Channel '{key}' already exists with a different type", key=key)
         known = self.channels.get(key, channel)

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from stepwell.errors import InvalidConfigError, UnknownRunError
 from stepwell.events import LoggedEvent, event_of
+from stepwell.ids import is_holdable
 from stepwell.runtime.config import thread_id_of
-from stepwell.store import RunRow, Store, ThreadRow
+from stepwell.store import Reader, RunRow, Store, ThreadRow
 from stepwell.superstep import lifecycle
 
 ThreadId = str | int | UUID
@@ -68,7 +69,7 @@ def read_runs(store: Store, given: ThreadId, limit: int | None, before: str | No
     thread_id = thread_id_of(given)
     with store.reading() as reader:
         if before is not None:
-            known = reader.run(before)
+            known = find_run(reader, before)
             if known is None or known.thread_id != thread_id:
                 raise UnknownRunError(f"Thread {thread_id} has no run {before}.", run_id=before, thread_id=thread_id)
         thread = reader.thread(thread_id)
@@ -79,10 +80,15 @@ def read_runs(store: Store, given: ThreadId, limit: int | None, before: str | No
     return page
 
 
+def find_run(reader: Reader, run_id: str) -> RunRow | None:
+    """Return the run with this id; None where there is none, or never can be."""
+    return reader.run(run_id) if is_holdable(run_id) else None
+
+
 def read_run(store: Store, run_id: str) -> RunRecord | None:
     """Return one run."""
     with store.reading() as reader:
-        row = reader.run(run_id)
+        row = find_run(reader, run_id)
         return None if row is None else _record(store, row, reader.thread(row.thread_id))
 
 
@@ -92,7 +98,7 @@ def read_events(store: Store, run_id: str, after: int, limit: int | None) -> lis
     if after < 0:
         raise InvalidConfigError(reason=f"after is an offset of a log, not {after}", key="after")
     with store.reading() as reader:
-        if reader.run(run_id) is None:
+        if find_run(reader, run_id) is None:
             raise UnknownRunError(run_id=run_id)
         rows = reader.events(run_id, after, limit)
     return [

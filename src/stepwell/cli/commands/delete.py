@@ -15,6 +15,7 @@ from stepwell.cli.settings import Settings, global_options
 from stepwell.clock import SystemClock
 from stepwell.errors import UsageError
 from stepwell.savers.retention.deleting import RunsReport
+from stepwell.savers.runs import find_run
 from stepwell.savers.threads import status_of
 from stepwell.store import Deletion, Reader, Store, ThreadRow
 
@@ -53,7 +54,7 @@ def delete(settings: Settings, thread_id: str, run_ids: tuple[str, ...], yes: bo
 
 def _check_runs(reader: Reader, thread_id: str, run_ids: tuple[str, ...]) -> None:
     for run_id in run_ids:
-        run = reader.run(run_id)
+        run = find_run(reader, run_id)
         if run is None or run.thread_id != thread_id:
             raise unknown_run(run_id, thread_id)
 

@@ -15,6 +15,7 @@ from stepwell.graph.callables import function_of, name_of
 from stepwell.graph.effect_rules import default_fails_on
 from stepwell.graph.nodes import retry_policies
 from stepwell.graph.policies import TimeoutPolicy, idle_needs_async
+from stepwell.ids import is_holdable
 from stepwell.runtime.steps.calling import StepCode
 from stepwell.runtime.steps.task import declare as declare_step
 from stepwell.superstep.effects.keys import POSITION, SCOPES, THREAD
@@ -196,6 +197,8 @@ def _key(options: _Options) -> tuple[str | Callable[..., str] | None, str]:
         return None, POSITION
     if not (callable(key) or (isinstance(key, str) and key)):
         options.refuse(f"key must be a text or a function of the arguments that returns one, not {key!r}.")
+    if isinstance(key, str) and not is_holdable(key):
+        options.refuse(f"key is valid Unicode without NUL, not {key!r}.")
     if scope is not None and scope not in SCOPES:
         options.refuse(f"scope must be one of {SCOPES}, not {scope!r}.")
     if options.get("on_fork") is not None:
@@ -256,6 +259,8 @@ def _versions(options: _Options) -> Mapping[str, str]:
     chosen = options.get("versions", {})
     if not isinstance(chosen, Mapping) or not all(isinstance(text, str) for pair in chosen.items() for text in pair):
         options.refuse(f'versions must map names to texts, as {{"prompt": "3"}}, not {chosen!r}.')
+    if not all(is_holdable(text) for pair in chosen.items() for text in pair):
+        options.refuse(f"versions are valid Unicode without NUL, not {chosen!r}.")
     return dict(chosen)
 
 
@@ -263,6 +268,8 @@ def _planned_action(options: _Options) -> str | Callable[..., str] | None:
     chosen = options.get("planned_action")
     if chosen is not None and not isinstance(chosen, str) and not callable(chosen):
         options.refuse(f"planned_action must be a text or a function of the arguments, not {chosen!r}.")
+    if isinstance(chosen, str) and not is_holdable(chosen):
+        options.refuse(f"planned_action is valid Unicode without NUL, not {chosen!r}.")
     return cast("str | Callable[..., str] | None", chosen)
 
 

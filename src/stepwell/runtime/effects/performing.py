@@ -22,7 +22,7 @@ from stepwell.errors import (
     UnserializableValueError,
 )
 from stepwell.graph import retry_rules
-from stepwell.ids import structural_hash
+from stepwell.ids import holdable, is_holdable, structural_hash
 from stepwell.runtime.deadlines import Deadline
 from stepwell.runtime.effects.approving import Approving
 from stepwell.runtime.effects.declared import KEY, RAISE, RETRY, Declared
@@ -107,12 +107,15 @@ class EffectCall:
             return ""
         if not isinstance(chosen, str) or not chosen:
             raise EffectDeclarationError(name=self.declared.name, reason=f"its key must be a text, not {chosen!r}.")
+        if not is_holdable(chosen):
+            reason = f"its key is valid Unicode without NUL, not {chosen!r}."
+            raise EffectDeclarationError(name=self.declared.name, reason=reason)
         return chosen
 
     def planned_action(self) -> str:
         """Return what is about to happen, for people."""
         chosen = self.declared.planned_action
-        return str(chosen(*self.args, **self.kwargs)) if callable(chosen) else chosen or self.shown
+        return holdable(str(chosen(*self.args, **self.kwargs))) if callable(chosen) else chosen or self.shown
 
     def asked(self, found: Sequence[Origin]) -> Asked:
         """Return the call as the rules look at it."""

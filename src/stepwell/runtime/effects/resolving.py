@@ -23,6 +23,7 @@ from stepwell.errors import (
     UnknownThreadError,
 )
 from stepwell.graph.types import MISSING
+from stepwell.ids import is_holdable
 from stepwell.runtime.admission import ATTEMPTS
 from stepwell.store import (
     NO_DIGEST,
@@ -94,6 +95,9 @@ def decision_of(
     if not isinstance(who, str) or not who:
         raise refuse(f"by is a text that says who decides, not {by!r}")
     error = failed if isinstance(failed, str) else "it has not happened" if failed else ""
+    for text in (who, reason, error):
+        if not is_holdable(text):
+            raise refuse(f"what is recorded of it is valid Unicode without NUL, not {text!r}")
     return Decision(given[0], None if receipt is MISSING else receipt, error, who, reason)
 
 
@@ -142,7 +146,7 @@ class _Composing:
 
     def __init__(self, store: Store, reader: Reader, thread: ThreadRow, key: str) -> None:
         self.store, self.reader, self.thread, self.key = store, reader, thread, key
-        self.rows = reader.effect(key)
+        self.rows = reader.effect(key) if is_holdable(key) else []
         self.row = self._doubted()
 
     def _doubted(self) -> EffectRow:

@@ -15,6 +15,7 @@ from stepwell.graph.identity import code_identity, code_version, qualified_name
 from stepwell.graph.injection import fillable
 from stepwell.graph.nodes import cache_policy, retry_policies
 from stepwell.graph.policies import CachePolicy, RetryPolicy, TimeoutPolicy, idle_needs_async
+from stepwell.ids import is_holdable
 from stepwell.runtime.scope import running
 from stepwell.runtime.steps.calling import StepCode, call_step
 
@@ -130,6 +131,8 @@ def declare(
     called = name or called_name(source)
     if called is None:
         raise InvalidGraphError("A step is recorded by its name, and a lambda has none: give name=...")
+    if not is_holdable(called):
+        raise InvalidGraphError(f"The name of a step is valid Unicode without NUL, not {called!r}.")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidGraphError(f"task {called!r} is a generator function: return the values instead.")
     is_async = inspect.iscoroutinefunction(function)

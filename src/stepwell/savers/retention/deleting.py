@@ -12,6 +12,7 @@ from stepwell.errors import InvalidConfigError, RunNotEndedError, ThreadBusyErro
 from stepwell.runtime.admission import ATTEMPTS
 from stepwell.savers.retention.open_work import open_work
 from stepwell.savers.retention.pruning import RunLeft, prune_thread
+from stepwell.savers.runs import find_run
 from stepwell.store import Deletion, Reader, RunRow, Store, ThreadRow
 from stepwell.superstep.retention import Policy
 
@@ -58,7 +59,7 @@ def _by_thread(store: Store, run_ids: list[str], missing_ok: bool) -> dict[str, 
     found: dict[str, list[str]] = {}
     with store.reading() as reader:
         for run_id in dict.fromkeys(run_ids):
-            run = reader.run(run_id)
+            run = find_run(reader, run_id)
             if run is not None:
                 _check_over(reader, run)
                 found.setdefault(run.thread_id, []).append(run_id)

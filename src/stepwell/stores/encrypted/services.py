@@ -10,6 +10,7 @@ from typing import Any, NoReturn, Protocol
 import ormsgpack
 
 from stepwell.errors import InvalidKeyError, MissingKeyError, WrongKeyError
+from stepwell.ids import is_holdable
 from stepwell.stores.encrypted.cipher import KEY_BYTES, aead
 
 _NONCE_BYTES = 12
@@ -60,6 +61,8 @@ class LocalKeys:
         for key_id, key in keys.items():
             if not isinstance(key_id, str) or not key_id:
                 raise InvalidKeyError(reason="The id of a key is text that is not empty")
+            if not is_holdable(key_id):
+                raise InvalidKeyError(reason=f"The id of a key is valid Unicode without NUL, not {key_id!r}")
             if not isinstance(key, bytes | bytearray) or len(key) != KEY_BYTES:
                 raise InvalidKeyError(reason=f"Key {key_id!r} is not {KEY_BYTES} bytes")
         if current is None and len(keys) != 1:
