@@ -253,6 +253,20 @@ def test_a_reducer_of_ones_own_is_found_by_its_name(saver: SqliteSaver) -> None:
     assert renamed.invoke({"log": ["more"]}, thread())["log"] == ["in", "a", "more", "a"]
 
 
+def test_a_saver_folds_by_the_reducers_of_the_graphs_that_are_compiled_with_it(path: Path) -> None:
+    """LangGraph's savers are asked for tuples of threads with a DeltaChannel too."""
+    own = StateGraph(declared(DeltaChannel(merged))).add_node("a", note("a")).add_edge(START, "a")
+    with SqliteSaver(path) as saver:
+        live = own.compile(checkpointer=saver, name="g").invoke({"log": ["in"]}, thread())
+        assert saver.get_tuple(thread()).checkpoint["channel_values"] == live  # type: ignore[union-attr]
+        assert [len(each.checkpoint["channel_values"].get("log", ())) for each in saver.list(thread())] == [2, 1, 0]
+        assert saver.read_raw(thread()).values == live
+    with SqliteSaver(path) as saver:
+        with pytest.raises(UnknownReducerError, match=r"merged .* say --graph where you asked on the command line"):
+            saver.get_tuple(thread())
+        assert "merged" in saver.read_raw(thread()).faults["log"]
+
+
 def extended(value: Any, writes: Sequence[Any]) -> Any:
     for write in writes:
         value.extend(write)

@@ -7,6 +7,7 @@ superstep wrote stands beside them, in `tasks`. The rule: every row is verified,
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from stepwell.cli.absent import unknown_checkpoint
@@ -15,14 +16,14 @@ from stepwell.cli.rendering import as_json, opaque_codec
 from stepwell.cli.screen import moment
 from stepwell.codec import Codec
 from stepwell.runtime.blobs import reading
-from stepwell.runtime.loading import row_name
+from stepwell.runtime.loading import gathered, row_name, values_of
 from stepwell.runtime.reading.bare import bare_base
 from stepwell.runtime.stream.payloads import as_waiting
 from stepwell.store import CheckpointRow, Reader, ThreadRow
 from stepwell.superstep import body as layout
 from stepwell.superstep.decide import open_questions
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Outcome, Succeeded, result_of
-from stepwell.superstep.state import Base, State
+from stepwell.superstep.state import Base
 from stepwell.superstep.waiting import open_waits
 
 
@@ -54,7 +55,7 @@ def read_view(reader: Reader, thread: ThreadRow, checkpoint_id: str | None) -> C
         run=row.run_id or None,
         parent=_parent_id(reader, row),
         next=tuple(task.node for task in tasks if task.id not in finished),
-        values=_shown_values(base.state),
+        values=_shown_values(values_of(gathered(reader, row, opened), codec, row)),
         tasks=tasks,
     )
 
@@ -125,6 +126,5 @@ def _parent_id(reader: Reader, row: CheckpointRow) -> str | None:
     return None if row.parent_seq is None else reader.id_of(row.thread_id, row.parent_seq) or None
 
 
-def _shown_values(state: State) -> Any:
-    values = dict(state.values)
+def _shown_values(values: Mapping[str, Any]) -> Any:
     return as_json(values["__root__"] if set(values) == {"__root__"} else values)

@@ -106,7 +106,7 @@ class Wired:
         self.codec = Codec(registry, getattr(checkpointer, "on_unknown_type", None))
         self._leases = keeper_of(self._durable) if self._durable is not None else None
         if hasattr(checkpointer, "know"):
-            checkpointer.know(plan.graph_id, self.codec)
+            checkpointer.know(plan.graph_id, self.codec, plan.rules)
 
     @property
     def step_timeout(self) -> float | None:

@@ -56,7 +56,7 @@ class CorruptRecordError(StoreError):
 class UnknownReducerError(StoreError):
     """Channel {channel} of thread {thread_id} is stored as what was written to it, to be folded by {reducer} (row
     {seq}), which is not at hand. Declare the channel as DeltaChannel(reducer, name=...) with the name after "delta:",
-    or give it a new value by update_state(config, {{...}})."""
+    say --graph where you asked on the command line, or give it a new value by update_state(config, {{...}})."""
 
     code = "unknown_reducer"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError, UnknownReducerError
@@ -29,6 +29,13 @@ Rules = Mapping[str, DeltaRule]
 """How recorded deltas are folded, by the name they are recorded under."""
 
 NO_RULES: Rules = MappingProxyType({})
+
+
+class Known(NamedTuple):
+    """What reading needs to know of the graph that wrote a row."""
+
+    codec: Codec
+    rules: Rules = NO_RULES
 
 
 def row_name(row: CheckpointRow | RecordRow) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError, UnknownCheckpointError, UnknownThreadError
 from stepwell.runtime.config import RunConfig
-from stepwell.runtime.holders import Holders, stands_apart
+from stepwell.runtime.holders import Holders, Known, stands_apart
 from stepwell.runtime.reading.snapshot import config_at
 from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
 from stepwell.store import RawRow, Reader, Store
@@ -61,7 +61,7 @@ class RawCheckpoint:
         return found if self.fault is None else {"": self.fault, **found}
 
 
-def read_raw(store: Store, codecs: Mapping[str, Codec], other: Codec, address: RunConfig) -> RawCheckpoint:
+def read_raw(store: Store, known: Mapping[str, Known], other: Known, address: RunConfig) -> RawCheckpoint:
     """Return the checkpoint that an address names, or the newest one of a thread."""
     thread_id, namespace, wanted = address.thread_id or "", address.namespace, address.checkpoint_id
     with store.reading() as reader:
@@ -75,11 +75,11 @@ def read_raw(store: Store, codecs: Mapping[str, Codec], other: Codec, address: R
                 raise UnknownCheckpointError(thread_id=thread_id, checkpoint_id=wanted)
         raw = reader.raw_checkpoint(thread_id, seq)
         assert raw is not None
-        codec = codecs.get(str(raw.columns["graph_id"]), other)
-        return _shown(reader, thread_id, namespace, seq, raw, LenientCodec(codec))
+        graph = known.get(str(raw.columns["graph_id"]), other)
+        return _shown(reader, thread_id, namespace, seq, raw, graph._replace(codec=LenientCodec(graph.codec)))
 
 
-def _shown(reader: Reader, thread_id: str, namespace: str, seq: int, raw: RawRow, codec: LenientCodec) -> RawCheckpoint:
+def _shown(reader: Reader, thread_id: str, namespace: str, seq: int, raw: RawRow, graph: Known) -> RawCheckpoint:
     columns, fault, _ = raw
     parent = columns["parent_seq"]
     opened, problem = _opened(raw)
@@ -87,7 +87,7 @@ def _shown(reader: Reader, thread_id: str, namespace: str, seq: int, raw: RawRow
         config=config_at(thread_id, namespace, str(columns["checkpoint_id"])),
         parent_config=_parent_config(reader, thread_id, namespace, parent),
         fault=fault or problem,
-        channels={} if opened is None else _channels(reader, thread_id, seq, opened, codec),
+        channels={} if opened is None else _channels(reader, thread_id, seq, opened, graph),
         next=() if opened is None else tuple(str(entry[0]) for entry in opened.next if isinstance(entry, list)),
         columns=columns,
     )
@@ -116,9 +116,7 @@ def _opened(raw: RawRow | None) -> tuple[layout.Opened | None, str | None]:
         return None, str(error.fields()["reason"])
 
 
-def _channels(
-    reader: Reader, thread_id: str, seq: int, opened: layout.Opened, codec: LenientCodec
-) -> dict[str, RawChannel]:
+def _channels(reader: Reader, thread_id: str, seq: int, opened: layout.Opened, graph: Known) -> dict[str, RawChannel]:
     holders: dict[int, tuple[layout.Opened | None, str | None]] = {seq: (opened, None)}
     whole = Holders(thread_id, ())
     whole.know(seq, opened)
@@ -130,24 +128,24 @@ def _channels(
         holder, problem = holders[held]
         if holder is not None and (stands_apart(holder, name) or names_of([holder.channels[name], holder.outcomes])):
             whole.know(held, holder)
-            found[name] = _gathered(reader, whole, name, held, codec)
+            found[name] = _gathered(reader, whole, name, held, graph)
         else:
-            found[name] = _channel(name, holder, problem, codec)
+            found[name] = _channel(name, holder, problem, graph.codec)
     return found
 
 
-def _gathered(reader: Reader, holders: Holders, name: str, seq: int, codec: LenientCodec) -> RawChannel:
+def _gathered(reader: Reader, holders: Holders, name: str, seq: int, graph: Known) -> RawChannel:
     """Return a channel whose value stands in several rows, all of which must be sound."""
     try:
         with layout.reading("the checkpoint"):
             holders.gather(reader, [(name, seq)])
-            value = holders.value(codec, name, seq)
+            value = holders.value(graph.codec, name, seq, graph.rules)
     except CorruptRecordError as error:
         return RawChannel(None, None, str(error))
     return RawChannel(None, None, str(value.error)) if isinstance(value, Unreadable) else RawChannel(value, None, None)
 
 
-def _channel(name: str, holder: layout.Opened | None, problem: str | None, codec: LenientCodec) -> RawChannel:
+def _channel(name: str, holder: layout.Opened | None, problem: str | None, codec: Codec) -> RawChannel:
     if holder is None:
         return RawChannel(None, None, f"the checkpoint that holds it cannot be opened: {problem}")
     try:

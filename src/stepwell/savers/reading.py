@@ -14,6 +14,7 @@ from stepwell.codec.raw_value import RawValue
 from stepwell.errors import InvalidConfigError, ReadOnlySaverError
 from stepwell.graph.types import Command, Interrupt, Overwrite, Send
 from stepwell.runtime.config import RunConfig, parse_config, thread_id_of
+from stepwell.runtime.holders import NO_RULES, Known, Rules
 from stepwell.runtime.reading.paging import AsyncPaged, Paged
 from stepwell.savers.integrity.saver import Mending
 from stepwell.savers.raw import RawCheckpoint, read_raw
@@ -38,12 +39,14 @@ class ReadingSaver(Mending):
         self.store = store
         self.on_unknown_type = _hook(on_unknown_type)
         self._clock: Clock = SystemClock()
-        self._codecs: dict[str, Codec] = {}
-        self._registered = Codec(Registry().with_types(Send, Command, Interrupt, Overwrite), self.on_unknown_type)
+        self._known: dict[str, Known] = {}
+        registry = Registry().with_types(Send, Command, Interrupt, Overwrite)
+        self._unknown = Known(Codec(registry, self.on_unknown_type))
 
-    def know(self, graph_id: str, codec: Codec) -> None:
-        """Read what this graph wrote with its own types from now on. `compile(checkpointer=...)` calls this."""
-        self._codecs[graph_id] = codec
+    def know(self, graph_id: str, codec: Codec, rules: Rules = NO_RULES) -> None:
+        """Read what this graph wrote with its own types and reducers from now on. `compile(checkpointer=...)` calls
+        this."""
+        self._known[graph_id] = Known(codec, rules)
 
     # -- threads ------------------------------------------------------------------------------------------------------
 
@@ -144,7 +147,7 @@ class ReadingSaver(Mending):
 
         Raises UnknownThreadError or UnknownCheckpointError where there is no such row.
         """
-        return read_raw(self.store, self._codecs, self._registered, _addressed(config))
+        return read_raw(self.store, self._known, self._unknown, _addressed(config))
 
     async def aread_raw(self, config: Config) -> RawCheckpoint:
         """Do as `read_raw`, without blocking the event loop."""
@@ -169,7 +172,7 @@ class ReadingSaver(Mending):
         raise ReadOnlySaverError(operation="aput_writes")
 
     def _tuples(self) -> Tuples:
-        return Tuples(self._codecs, self._registered)
+        return Tuples(self._known, self._unknown)
 
 
 def _addressed(config: Config) -> RunConfig:

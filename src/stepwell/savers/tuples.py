@@ -14,6 +14,7 @@ from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError
 from stepwell.ids import TaskIds
 from stepwell.runtime.config import RunConfig
+from stepwell.runtime.holders import Known
 from stepwell.runtime.loading import decode_pause, row_name
 from stepwell.runtime.reading.history import Walk
 from stepwell.runtime.reading.page import Page
@@ -27,7 +28,6 @@ from stepwell.superstep import body as layout, lifecycle
 _log = logging.getLogger("stepwell.saver")
 
 Config = Mapping[str, Any]
-Codecs = Mapping[str, Codec]
 """Graph id → the codec of that graph."""
 
 
@@ -57,10 +57,10 @@ class CheckpointTuple(NamedTuple):
 
 
 class Tuples:
-    """Makes tuples of checkpoints, with the codecs that are known."""
+    """Makes tuples of checkpoints, with what is known of graphs."""
 
-    def __init__(self, codecs: Codecs, other: Codec) -> None:
-        self._codecs, self._other = codecs, other
+    def __init__(self, known: Mapping[str, Known], other: Known) -> None:
+        self._known, self._other = known, other
 
     def read(self, store: Store, address: RunConfig) -> CheckpointTuple | None:
         """Return a checkpoint, or the newest one of a thread; None where there is none."""
@@ -74,13 +74,13 @@ class Tuples:
 
     def shown(self, page: Page, row: CheckpointRow) -> CheckpointTuple:
         """Return a checkpoint of a page."""
-        codec = self._codecs.get(row.graph_id, self._other)
+        codec, rules = self._known.get(row.graph_id, self._other)
         opened = page.opened(row)
         checkpoint = Checkpoint(
             v=4,
             id=row.checkpoint_id,
             ts=created_at_of(row),
-            channel_values=page.every_value(codec, row),
+            channel_values=page.every_value(codec, row, rules),
             channel_versions=layout.holds_of(opened, row.seq),
             versions_seen={},
             updated_channels=sorted(key for key, entry in opened.channels.items() if entry[0] != layout.DISTANCE),
