@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.runtime.async_calls import follow, start
@@ -66,12 +66,12 @@ class AsyncPort:
             return Perform(call, result) if type(result) is Started else call.owner.take(result)
         return Perform(call)
 
-    def write(self, commit: Commit) -> Write | None:
+    def write(self, commit: Commit) -> bool:
         assert self.run.store is not None
         if self.run.store.blocking or not self._direct:
-            return Write(commit)
+            return False
         self.run.store.commit(commit)
-        return None
+        return True
 
     def enqueue(self, commit: Commit) -> Queued | None:
         store = self.run.store
@@ -183,20 +183,20 @@ class AsyncPort:
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    async def answer(self, request: Ask) -> Any:
-        """Carry out one request. What it raises is thrown into the run."""
-        if isinstance(request, Perform):
-            return await self._perform(request.call, request.started)
+    def answer(self, request: Ask) -> Awaitable[Any]:
+        """Carry out one request, awaited. What that raises is thrown into the run."""
         if isinstance(request, Write):
-            return await self._write(request)
+            return self._write(request.commit)
+        if isinstance(request, Perform):
+            return self._perform(request.call, request.started)
         if isinstance(request, Mail):
-            return await self._collect(request.timeout)
+            return self._collect(request.timeout)
         if isinstance(request, Settle):
-            return await self._landed(request.future)
+            return self._landed(request.future)
         if isinstance(request, Sleep):
-            return await asyncio.sleep(request.seconds)
+            return asyncio.sleep(request.seconds)
         assert isinstance(request, Blocking)
-        return await blocking(request.function, self.run.store, self)
+        return blocking(request.function, self.run.store, self)
 
     async def _perform(self, call: Call, started: Started | None) -> Any:
         if not call.callee.is_async:
@@ -223,13 +223,13 @@ class AsyncPort:
             call.owner.dropped = True
             raise
 
-    async def _write(self, request: Write) -> None:
+    def _write(self, commit: Commit) -> Awaitable[None]:
         store = self.run.store
         assert store is not None
         if store.blocking:
-            await self._landed(store.queue(request.commit))
-        else:
-            store.commit(request.commit)
+            return self._landed(store.queue(commit))
+        store.commit(commit)
+        return ready()
 
     async def _landed(self, future: Queued) -> None:
         """Wait for a write; a cancellation is delivered once it is over, unless it has failed."""
@@ -239,6 +239,10 @@ class AsyncPort:
                 raise cancelled
             self.held_back = cancelled
         future.result()
+
+
+async def ready() -> None:
+    """Wait for nothing."""
 
 
 async def to_the_end(future: asyncio.Future[Result], port: AsyncPort | None = None) -> Result:

@@ -53,9 +53,10 @@ class Shelf:
         """Return what stands for a large value that is in a row of the thread by now."""
         return layout.BlobRef(self._sealer.blob_name(thread_id, data))
 
-    def take(self) -> list[BlobRow]:
+    def take(self) -> tuple[BlobRow, ...]:
         """Return what is staged for the next transaction."""
-        taken, self._staged = self._staged, []
+        taken = tuple(self._staged)
+        self._staged.clear()
         return taken
 
     def forget(self) -> None:

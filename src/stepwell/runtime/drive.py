@@ -7,8 +7,8 @@ run ends (finished, paused, failed, out of steps, cancelled) is below the loop, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from stepwell import points
 from stepwell.errors import (
@@ -38,6 +38,9 @@ from stepwell.superstep.decide import Decision, RunTasks, Stop, Wait, decide, en
 from stepwell.superstep.merge import merge
 from stepwell.superstep.outcome import Awaited, Cancelled, Failed, Question, Succeeded, text_of
 from stepwell.superstep.state import Base, merge_order
+
+if TYPE_CHECKING:
+    from stepwell.runtime.items import RunItems
 
 JOIN_SECONDS = 0.05
 """How often a caller that joined a run by its id looks whether it is over."""
@@ -75,23 +78,21 @@ async def _superstep_after_superstep(run: Run) -> Ending:
     try:
         decision = await _begin(run)
         while type(decision) is RunTasks:
-            base = run.base
-            if (rest := execute(run, base, decision.indexes)) is not None:
+            if (rest := execute(run, run.base, decision.indexes)) is not None:
                 await rest
-            if not _all_succeeded(base):
-                if (stopped := await _stood_still(run, base)) is not None:
+            if not _all_succeeded(run.base):
+                if (stopped := await _stood_still(run, run.base)) is not None:
                     return stopped
-                decision = decide(base, run.rules)
+                decision = decide(run.base, run.rules)
                 continue
-            own(run.ledger, base)
-            merged = merge(run.plan, base.state, base.tasks, base.outcomes)  # type: ignore[arg-type]  # all succeeded
-            run.base = following = run.ledger.advance(base, merged)
-            points.reach(points.MERGED)
-            decision = decide(following, run.rules)
+            changed = _advance(run, run.base)
+            decision = decide(run.base, run.rules)
             if run.store is not None or run.items is not None:
-                await _commit(run, following, decision)
+                if (rest := _commit(run, run.base, decision)) is not None:
+                    await rest
+                points.reach(points.COMMITTED)
             if run.stream is not None or run.tell is not None:
-                _publish(run, following, merged.changed)
+                _publish(run, run.base, changed)
         return _ended(run, run.base, decision)
     except _FAULTS as error:
         if not run.admitted:
@@ -102,9 +103,7 @@ async def _superstep_after_superstep(run: Run) -> Ending:
             await _cut_off(run, run.base, error)
         raise
     finally:
-        if run.leases is not None:
-            run.leases.let_go(run)
-        points.reach(points.ENDED)
+        _let_go(run)
 
 
 async def _begin(run: Run) -> Decision:
@@ -121,6 +120,12 @@ async def _begin(run: Run) -> Decision:
     return decision
 
 
+def _let_go(run: Run) -> None:
+    if run.leases is not None:
+        run.leases.let_go(run)
+    points.reach(points.ENDED)
+
+
 _FAULTS = (MergeError, StateValidationError, UnserializableValueError, InvalidUpdateError)
 """What merging or storing a superstep can refuse. The run fails at its base and keeps what was not at fault."""
 
@@ -130,6 +135,15 @@ def _all_succeeded(base: Base) -> bool:
     return type(outcomes[0]) is Succeeded if len(outcomes) == 1 else set(map(type, outcomes)) == {Succeeded}
 
 
+def _advance(run: Run, base: Base) -> Sequence[str]:
+    """Merge what the tasks came to into the run's next base, and leave this one; return the channels that changed."""
+    own(run.ledger, base)
+    merged = merge(run.plan, base.state, base.tasks, base.outcomes)  # type: ignore[arg-type]  # all succeeded
+    run.base = run.ledger.advance(base, merged)
+    points.reach(points.MERGED)
+    return merged.changed
+
+
 def _publish(run: Run, base: Base, changed: Sequence[str]) -> None:
     if run.stream is not None:
         run.stream.superstep(run, base, changed)
@@ -137,21 +151,27 @@ def _publish(run: Run, base: Base, changed: Sequence[str]) -> None:
         run.tell.publish()
 
 
-async def _commit(run: Run, base: Base, decision: Decision) -> None:
-    """Make a superstep durable; with the last one, the end of the run and the release of its lease."""
+def _commit(run: Run, base: Base, decision: Decision) -> Awaitable[None] | None:
+    """Make a superstep durable; with the last one, the end of the run and the release of its lease. Return what is left
+    to await for that, or None where it is done."""
     if run.items is not None:
-        await run.items.write_apart(run.port.leads)
-        if run.store is None:
-            return
+        return _commit_with_items(run, run.items, base, decision)
+    return _committed(run, base, decision)
+
+
+async def _commit_with_items(run: Run, items: RunItems, base: Base, decision: Decision) -> None:
+    await items.write_apart(run.port.leads)
+    if run.store is not None and (rest := _committed(run, base, decision)) is not None:
+        await rest
+
+
+def _committed(run: Run, base: Base, decision: Decision) -> Awaitable[None] | None:
     status = ending(decision, run.request.on_limit == "raise")
     if status is None:
-        if (rest := run.ledger.commit()) is not None:
-            await rest
-    elif isinstance(decision, Stop) and status == lifecycle.FAILED:
-        await run.ledger.end(base, status, text_of(_out_of_steps(decision, base)))
-    else:
-        await run.ledger.end(base, status)
-    points.reach(points.COMMITTED)
+        return run.ledger.commit()
+    if isinstance(decision, Stop) and status == lifecycle.FAILED:
+        return run.ledger.end(base, status, text_of(_out_of_steps(decision, base)))
+    return run.ledger.end(base, status)
 
 
 def _out_of_steps(stop: Stop, base: Base) -> GraphRecursionError:

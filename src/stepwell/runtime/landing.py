@@ -9,19 +9,37 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Generator
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from stepwell.store import Queued
 
 
 class Landing(asyncio.Future[None]):
-    """Over when the write is, whatever came of it. It cannot be cancelled."""
+    """Over when the write is, whatever came of it. It cannot be cancelled: awaiting it gives the cancellation that came
+    meanwhile."""
+
+    def __init__(self, bell: Bell, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._bell = bell
+
+    def ring(self, _: Queued) -> None:
+        """The write is over: have the loop go on. Called on any thread."""
+        self._bell.ring(self)
 
     def cancel(self, msg: object = None) -> bool:
         """Refuse: the task that awaits this is told of its cancellation afterwards."""
         return False
+
+    def __await__(self) -> Generator[Any, None, asyncio.CancelledError | None]:  # type: ignore[override]
+        cancelled: asyncio.CancelledError | None = None
+        while not self.done():
+            try:
+                yield from super().__await__()
+            except asyncio.CancelledError as error:
+                cancelled = error
+        return cancelled
 
 
 class Bell:
@@ -32,7 +50,7 @@ class Bell:
         self._landed: deque[Landing] = deque()
         self._rung = False
 
-    def ring(self, landing: Landing, _: Queued) -> None:
+    def ring(self, landing: Landing) -> None:
         """Have the loop go on with this landing. Called on any thread."""
         self._landed.append(landing)  # before the look: a loop that has not begun to answer takes it along
         if not self._rung:
@@ -51,19 +69,16 @@ class Bell:
 _bells: WeakKeyDictionary[asyncio.AbstractEventLoop, Bell] = WeakKeyDictionary()
 
 
-async def land(future: Queued) -> asyncio.CancelledError | None:
-    """Wait until a write is over. Return the cancellation that came meanwhile: nothing was cut short by it."""
-    cancelled: asyncio.CancelledError | None = None
-    if not future.done():
-        loop = asyncio.get_running_loop()
-        bell = _bells.get(loop)
-        if bell is None:
-            bell = _bells.setdefault(loop, Bell(loop))
-        landing = Landing(loop=loop)
-        future.add_done_callback(partial(bell.ring, landing))
-        while not landing.done():
-            try:
-                await landing
-            except asyncio.CancelledError as error:
-                cancelled = error
-    return cancelled
+def land(future: Queued) -> Landing:
+    """Return what to await until a write is over. It gives the cancellation that came meanwhile: nothing was cut short
+    by it."""
+    loop = asyncio.get_running_loop()
+    bell = _bells.get(loop)
+    if bell is None:
+        bell = _bells.setdefault(loop, Bell(loop))
+    landing = Landing(bell, loop)
+    if future.done():
+        landing.set_result(None)
+    else:
+        future.add_done_callback(landing.ring)
+    return landing

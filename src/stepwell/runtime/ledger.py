@@ -144,8 +144,8 @@ class Ledger:
             following = Base(draft.state, draft.identity, draft.lineage, self.head_seq + 1)
         else:
             following = self._seal(draft, holds)
-        self.recorded = {}
-        self.unrecorded = []
+        self.recorded.clear()
+        self.unrecorded.clear()
         if self.held:
             self.held = []
         return following
@@ -342,9 +342,10 @@ class Ledger:
 
     def take_rows(self, silent: bool = False) -> Rows:
         """Return everything staged as what one transaction adds; `silent`: but for the events, which are the run's."""
-        checkpoints, self.staged = self.staged, []
-        records, self.staged_records = self.staged_records, []
-        effects, self.staged_effects = self.staged_effects, ()
+        checkpoints, records, effects = tuple(self.staged), tuple(self.staged_records), self.staged_effects
+        self.staged.clear()
+        self.staged_records.clear()
+        self.staged_effects = ()
         drafts = self.run.tell.take() if self.run.tell is not None and not silent else ()
         head = (self.head_seq, self.head_digest, self.lineages)
         return new(Rows, (*head, checkpoints, records, drafts, effects, self.shelf.take()))
@@ -353,19 +354,16 @@ class Ledger:
         """Return everything staged as a commit that leaves the thread with this status."""
         run = self.run
         assert run.config.thread_id is not None
-        return Commit(
-            thread_id=run.config.thread_id,
-            run_id=run.run_id,
-            epoch=self.epoch,
-            seen_seq=self.outbox.queued_seq,
-            rows=self.take_rows(silent),
-            status=status,
-            lease_seconds=LEASE_SECONDS if status == lifecycle.RUNNING else None,
-            run=run_row,
-            now=run.clock.now(),
-            cost=run.cost,
-            items=run.items.take() if run.items is not None else (),
+        seen, rows = self.outbox.queued_seq, self.take_rows(silent)
+        lease = LEASE_SECONDS if status == lifecycle.RUNNING else None
+        commit = Commit(
+            run.config.thread_id, run.run_id, self.epoch, seen, rows, status, lease, run_row, run.clock.now()
         )
+        if run.cost is not None:
+            commit.cost = run.cost
+        if run.items is not None:
+            commit.items = run.items.take()
+        return commit
 
     async def _record(self, base: Base, *records: tuple[str, str, bytes]) -> None:
         """Write the outcomes so far, and these records (task id, kind, body), while nodes still run."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,19 @@ if TYPE_CHECKING:
 
 FLUSH_SECONDS = 0.25
 """In `async` durability: a commit that comes this long after the last one that reached the disk waits for the disk."""
+
+
+class Sent(Write):
+    """A write whose outbox takes note of it when it has landed."""
+
+    __slots__ = ("_outbox",)
+
+    def __init__(self, commit: Commit, outbox: Outbox) -> None:
+        self.commit, self._outbox = commit, outbox
+
+    def __await__(self) -> Generator[Write, None, None]:
+        yield self
+        self._outbox.note_landed(self.commit)
 
 
 class Outbox:
@@ -124,10 +137,9 @@ class Outbox:
         if self._run.durability == "async":
             return self._leave_behind(commit)
         self._struck = commit
-        rest = self._run.port.write(commit)
-        if rest is not None:
-            return self._landing(rest, commit)
-        self._note_landed(commit)
+        if not self._run.port.write(commit):
+            return Sent(commit, self)
+        self.note_landed(commit)
         return None
 
     async def write(self, commit: Commit) -> None:
@@ -135,7 +147,7 @@ class Outbox:
         self.queued_seq = commit.rows.head_seq
         self._struck = commit
         await self.settle()
-        await self._landing(Write(commit), commit)
+        await Sent(commit, self)
 
     async def settle(self) -> None:
         """Wait for the write that is ahead, if one is, and for those posted beside it. Raises what they failed with."""
@@ -165,8 +177,9 @@ class Outbox:
 
     async def _bring(self, commit: Commit) -> None:
         if await Blocking(lambda: self._is_open(commit)):
-            await Write(commit)
-        self._note_landed(commit)
+            await Sent(commit, self)
+        else:
+            self.note_landed(commit)
 
     def _is_open(self, commit: Commit) -> bool:
         """Tell whether a commit is still to land. LeaseLostError where it cannot any more."""
@@ -177,11 +190,8 @@ class Outbox:
             raise LeaseLostError(thread_id=commit.thread_id, run_id=commit.run_id, epoch=commit.epoch)
         return (thread.run_id, thread.head_seq) == (commit.run_id, commit.seen_seq)
 
-    async def _landing(self, write: Write, commit: Commit) -> None:
-        await write
-        self._note_landed(commit)
-
-    def _note_landed(self, commit: Commit) -> None:
+    def note_landed(self, commit: Commit) -> None:
+        """Take note of the run's own write, which has landed."""
         self._struck = self._broken = None
         self._note_head(commit)
         if self._run.tell is not None:
@@ -222,7 +232,7 @@ class Outbox:
     def _enqueue(self, commit: Commit) -> None:
         future = self._run.port.enqueue(commit)
         if future is None:
-            self._note_landed(commit)
+            self.note_landed(commit)
             return
         self._struck, self._ahead = None, (future, commit)
         if commit.items and self._run.items is not None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stepwell.runtime.requests import Done, Raised, Write
+from stepwell.runtime.requests import Done, Raised
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,8 +35,8 @@ class Port(Protocol):
         request to await."""
         ...
 
-    def write(self, commit: Commit) -> Write | None:
-        """Make a commit durable, or return the request to await for that."""
+    def write(self, commit: Commit) -> bool:
+        """Make a commit durable at once; False where a `Write` has to be awaited for that."""
         ...
 
     def enqueue(self, commit: Commit) -> Queued | None:

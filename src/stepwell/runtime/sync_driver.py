@@ -36,11 +36,10 @@ class SyncPort:
     def perform(self, call: Call) -> Any:
         return _performed(call) if self._direct else Perform(call)
 
-    def write(self, commit: Commit) -> Write | None:
-        if not self._direct:
-            return Write(commit)
-        self.enqueue(commit)
-        return None
+    def write(self, commit: Commit) -> bool:
+        if self._direct:
+            self.enqueue(commit)
+        return self._direct
 
     def enqueue(self, commit: Commit) -> None:
         assert self.run.store is not None

@@ -269,7 +269,7 @@ class ShapeRow(NamedTuple):
 
 def sealed_checkpoint(columns: tuple[Any, ...]) -> CheckpointRow:
     """Return the row of these columns (all but the digest) with its digest."""
-    return CheckpointRow._make((*columns, digest_of("checkpoint", columns)))
+    return tuple.__new__(CheckpointRow, (*columns, digest_of("checkpoint", columns)))
 
 
 def seal_checkpoint(row: CheckpointRow) -> CheckpointRow:

@@ -7,6 +7,7 @@ no trace. Nothing is changed in place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from stepwell.errors import InvalidUpdateError, MergeError, StateValidationError
@@ -137,8 +138,7 @@ def route(
 ) -> Routed:
     """Return what is planned after `nodes` went `routes`, with the barriers and deferred nodes that are left."""
     if len(routes) == 1 and not (plan.joins or deferred) and isinstance(target := routes[0], str):
-        alone = (new(Planned, (target, None, MISSING, None)),) if target != END else ()
-        return alone, barriers, deferred  # a deferred node has nobody to wait for
+        return _alone(target), barriers, deferred  # a deferred node has nobody to wait for
     pulls: set[str] = set()
     sends: list[Planned] = []
     for target in routes:
@@ -156,6 +156,11 @@ def route(
         pulls, barriers = _wake(plan, barriers, deferred)
         deferred = frozenset()
     return (*sends, *map(Planned, sorted(pulls))), barriers, deferred
+
+
+@lru_cache(maxsize=4096)
+def _alone(target: str) -> tuple[Planned, ...]:
+    return () if target == END else (Planned(target),)
 
 
 def _arrive(plan: Plan, barriers: Barriers, nodes: Iterable[str], pulls: set[str]) -> Barriers:

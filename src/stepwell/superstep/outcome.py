@@ -114,7 +114,9 @@ def returned(plan: Plan, table: NodePlan, value: Any, task_id: Callable[[], str]
     """Return the writes and jumps that a node's return value means. `task_id` is asked only where ids must be made."""
     if type(value) is dict and not plan.state.is_root:  # by far the most common: an update and nothing else
         channels = plan.channels
-        known = tuple([item for item in value.items() if item[0] in channels])
+        known = tuple(value.items())
+        if not value.keys() <= channels.keys():
+            known = tuple([item for item in known if item[0] in channels])
         return Returned(_with_ids(plan, known, task_id) if plan.inventive else known, table.edges)
     writes: list[Write] = []
     jumps: list[Route] = []

@@ -7,6 +7,7 @@ msgpack lists, user values inside as the codec's own bytes. Outcomes stand in th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from stepwell.codec import Codec, is_scalar
@@ -18,7 +19,9 @@ from stepwell.superstep.body.deltas import Chain, Ground, grow
 from stepwell.superstep.body.frame import FORMAT, expect, pack, unpack
 from stepwell.superstep.body.values import blame, encode_planned, encode_routes, encode_writes
 from stepwell.superstep.outcome import Succeeded
-from stepwell.superstep.state import State, Task
+from stepwell.superstep.state import State, Task, new
+
+_NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Encoded(NamedTuple):
@@ -26,7 +29,7 @@ class Encoded(NamedTuple):
 
     body: bytes
     values: Mapping[str, Any]
-    chains: Mapping[str, Chain] = {}
+    chains: Mapping[str, Chain] = _NONE
     """What deltas may follow, of the channels that were written."""
 
 
@@ -58,7 +61,7 @@ def encode_checkpoint(
     UnserializableValueError names the channel, the path in it and the node that wrote it.
     """
     stored, places = _outcomes(codec, plan, outcomes)
-    grown = grow(codec, plan, state, seq, stored, outcomes, holds, ground) if ground is not None else {}
+    grown = grow(codec, plan, state, seq, stored, outcomes, holds, ground) if ground is not None else _NONE
     channels: dict[str, Any] = {}
     held: dict[int, list[str]] = {}
     reread: dict[str, Any] = {}
@@ -87,15 +90,17 @@ def encode_checkpoint(
         [*held.items()],
         [encode_planned(codec, planned) for planned in state.next],
         {join: sorted(arrived) for join, arrived in state.barriers.items()} if state.barriers else {},
-        sorted(state.deferred),
+        sorted(state.deferred) if state.deferred else (),
         state.activations,
         state.writers,
-        [(task.node, task.index, task.activation) for task in abandoned],
+        [(task.node, task.index, task.activation) for task in abandoned] if abandoned else (),
     )
     values = {**state.values, **reread} if reread else state.values
-    refers = grown and any(each.refers for each in grown.values())
+    if not grown:
+        return new(Encoded, (pack(parts), values, _NONE))
+    refers = any(each.refers for each in grown.values())
     body = pack_references(parts) if refers else pack(parts)
-    return Encoded(body, values, {key: each.chain for key, each in grown.items()} if grown else {})
+    return Encoded(body, values, {key: each.chain for key, each in grown.items()})
 
 
 def _outcomes(
