@@ -11,11 +11,25 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from stepwell.store import CheckpointRow, Claim, Commit, EffectChange, ItemWrites, RecordRow, Rows, ThreadRow
+from stepwell.store import (
+    AnchorRow,
+    CheckpointRow,
+    Claim,
+    Commit,
+    Deletion,
+    EffectChange,
+    ItemWrites,
+    Pruned,
+    Pruning,
+    RecordRow,
+    Rows,
+    ThreadRow,
+    seal_anchor,
+)
 from stepwell.store.queued import Queued
 from stepwell.stores.encrypted.store import EncryptedStore
 
-DIGESTS = ("digest", "parent_digest", "base_digest", "head_digest")
+DIGESTS = ("digest", "parent_digest", "base_digest", "head_digest", "row_digest")
 
 
 class ConformingStore(EncryptedStore):
@@ -54,6 +68,16 @@ class ConformingStore(EncryptedStore):
     def write_items(self, writes: ItemWrites) -> int:
         return super().write_items(replace(writes, writes=self.sealer.items(writes.writes)))
 
+    def prune(self, pruning: Pruning) -> Pruned | None:
+        seen = pruning.seen._replace(head_digest=self._of(pruning.seen.head_digest))
+        return super().prune(replace(pruning, seen=seen, anchors=[self._anchor(each) for each in pruning.anchors]))
+
+    def delete(self, deletion: Deletion) -> bool:
+        seen = deletion.seen
+        if seen is not None:
+            deletion = replace(deletion, seen=seen._replace(head_digest=self._of(seen.head_digest)))
+        return super().delete(deletion)
+
     @contextmanager
     def reading(self) -> Iterator[Any]:
         with super().reading() as reader:
@@ -87,6 +111,12 @@ class ConformingStore(EncryptedStore):
         self._note(change.row.digest, row.digest)
         return EffectChange(row, None if change.seen is None else tuple(map(self._of, change.seen)))
 
+    def _anchor(self, plain: AnchorRow) -> AnchorRow:
+        before, of = self._of(plain.parent_digest), self._of(plain.row_digest)
+        row = seal_anchor(plain._replace(parent_digest=before, row_digest=of))
+        self._note(plain.digest, row.digest)
+        return row
+
     def _note(self, plain: bytes, stored: bytes) -> None:
         self.stored[plain] = stored
         self.plain[stored] = plain
@@ -97,6 +127,8 @@ class ConformingStore(EncryptedStore):
     def _shown(self, value: Any) -> Any:
         if isinstance(value, list):
             return [self._shown(each) for each in value]
+        if isinstance(value, Iterator):
+            return map(self._shown, value)
         if isinstance(value, dict):
             return {key: self._shown(each) for key, each in value.items()}
         if isinstance(value, tuple):

@@ -10,9 +10,6 @@ from stepwell.testing.store_suite import *  # noqa: F403
 from stepwell.testing.store_suite.fixtures import StoreFactory
 from tests.encryption.conforming import ConformingStore
 
-# These look at rows as they are stored, digests included, which the adapter cannot show in plain: see test_keeping.py.
-del TestPruning, TestRestoring  # noqa: F821
-
 
 @pytest.fixture
 def store_factory() -> StoreFactory:
