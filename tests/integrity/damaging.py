@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from stepwell import Command, CompiledGraph, CorruptRecordError, InMemorySaver, effect, task
+from stepwell import Command, CompiledGraph, CorruptRecordError, Encryption, InMemorySaver, effect, task
 from stepwell.store import EffectsQuery
 from tests.runtime.graphs import Flaky, ask, chain, note, thread
 from tests.waiting.nodes import expect
@@ -24,7 +24,7 @@ KEYS = {
     "effects": ("key", "thread_id"),
 }
 """The tables whose rows are a thread's, and what tells their rows apart."""
-TABLES = KEYS | {"anchors": ("thread_id", "seq"), "blobs": ("thread_id", "name")}
+TABLES = KEYS | {"anchors": ("thread_id", "seq"), "blobs": ("thread_id", "name"), "keys": ("thread_id",)}
 """Those, with what only some threads have."""
 PLACES = {"lineages": "lineage", "checkpoints": "seq", "records": "seq", "events": "ordinal", "runs": "run_id"}
 PLACES |= {"inbox": "message_id", "effects": "key"}
@@ -76,8 +76,9 @@ class Scene:
     """Threads "t", "other" and their graph, in memory, as they were before any damage. Where nothing is said of how
     thread "t" lives, it has every kind of row but what pruning leaves and large values."""
 
-    def __init__(self, live: Callable[[Scene], object] | None = None) -> None:
-        self.saver = InMemorySaver()
+    def __init__(self, live: Callable[[Scene], object] | None = None, *, is_encrypted: bool = False) -> None:
+        key = Encryption({"k": Encryption.new_key()}) if is_encrypted else None
+        self.saver = InMemorySaver(encryption=key)
         self.outside = Outside()
         self.graph = self._graph()
         (live or Scene.branched)(self)
@@ -89,7 +90,8 @@ class Scene:
 
     @property
     def connection(self) -> apsw.Connection:
-        connection = self.saver.store._writer.transactions.connection
+        store: Any = self.saver.store
+        connection = getattr(store, "inner", store)._writer.transactions.connection
         assert isinstance(connection, apsw.Connection)
         return connection
 

@@ -138,9 +138,14 @@ LIVES: dict[str, Life] = {
 }
 
 
-@pytest.mark.parametrize("life", LIVES)
-def test_a_row_that_is_gone_is_missed(life: str) -> None:
-    scene = Scene(LIVES[life])
+ENCRYPTED = ("finished", "asking", "branched, copied", "asking, copied, pruned")
+
+
+@pytest.mark.parametrize(
+    ("life", "is_encrypted"), [*((life, False) for life in LIVES), *((life, True) for life in ENCRYPTED)]
+)
+def test_a_row_that_is_gone_is_missed(life: str, is_encrypted: bool) -> None:
+    scene = Scene(LIVES[life], is_encrypted=is_encrypted)
     assert scene.saver.verify().is_sound
     asked = views(scene, "t")
     before = ask_all(asked)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from stepwell.errors import CorruptRecordError, EncryptionError, PlaintextRecordError, TamperedRecordError
-from stepwell.store import Fault
+from stepwell.store import EffectsQuery, Fault, Reader
+from stepwell.stores.shared.referring import Referring
 
 
 def faults_of(thread_id: str, *reads: Callable[[], object]) -> list[Fault]:
@@ -23,3 +24,19 @@ def faults_of(thread_id: str, *reads: Callable[[], object]) -> list[Fault]:
         except CorruptRecordError:
             pass
     return found
+
+
+def missing_of(reader: Reader, thread_id: str) -> Iterator[Fault]:
+    """Yield what the rows of a thread refer to that is not there: only decrypted do they say what that is."""
+    checkpoints, records = reader.everything(thread_id)
+    held = {anchor.seq for anchor in reader.anchors(thread_id) if anchor.held}
+    referring = Referring(thread_id)
+    for checkpoint in checkpoints:
+        referring.checkpoint(checkpoint, checkpoint.seq in held)
+    for record in records:
+        referring.record(record)
+    for effect in reader.effects(EffectsQuery(thread_id)):
+        referring.effect(effect)
+    seqs = {row.seq for row in checkpoints}, {row.seq for row in records}
+    for table, at, reason in referring.missing(*seqs, reader.blob_names(thread_id), reader.effect):
+        yield Fault.of(f"{table} row of thread {thread_id!r} at {at}: {reason}", table, thread_id, at, reason)

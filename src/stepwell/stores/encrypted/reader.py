@@ -40,7 +40,7 @@ from stepwell.store import (
 )
 from stepwell.stores.encrypted import sealer
 from stepwell.stores.encrypted.cipher import DataKey, NotAuthentic
-from stepwell.stores.encrypted.faults import faults_of
+from stepwell.stores.encrypted.faults import faults_of, missing_of
 from stepwell.stores.encrypted.keyring import Keyring
 from stepwell.stores.shared.filters import COLUMNS, filter_text, matches
 
@@ -261,16 +261,18 @@ class DecryptingReader:
         return [*self._inner.faults(thread_id), *self.unopened(thread_id)]
 
     def unopened(self, thread_id: str) -> list[Fault]:
-        """Return why something of a thread does not decrypt, the first fault of each table. What does not even verify,
-        or is missing, the store below has told."""
-        return faults_of(
+        """Return why something of a thread does not decrypt, the first fault of each table, and what is missing
+        that its rows refer to. What does not even verify the store below has told."""
+        missing: list[Fault] = []
+        refused = faults_of(
             thread_id,
-            lambda: self.everything(thread_id),
+            lambda: missing.extend(missing_of(self, thread_id)),
             lambda: self.blobs(thread_id),
             lambda: [self.events(run.run_id) for run in self.runs(thread_id)],
             lambda: self.effects(EffectsQuery(thread_id)),
             lambda: self.inbox(thread_id),
         )
+        return [*refused, *missing]
 
     def unopened_items(self) -> list[Fault]:
         """Return why an item does not decrypt, the first of them."""

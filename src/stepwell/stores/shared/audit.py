@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from stepwell.errors import CorruptRecordError, StepwellError, ZstdMissingError
+from stepwell.errors import CorruptRecordError
 from stepwell.store import (
     NO_DIGEST,
     AnchorRow,
@@ -25,6 +25,7 @@ from stepwell.store import (
     ThreadRow,
     is_encrypted,
 )
+from stepwell.stores.shared.referring import Referring
 from stepwell.stores.shared.rows import (
     ANCHORS,
     BLOBS,
@@ -45,10 +46,6 @@ from stepwell.stores.shared.rows import (
 )
 from stepwell.stores.shared.source import Source
 from stepwell.stores.shared.tail import before_the_whole
-from stepwell.superstep import body as layout, lifecycle
-from stepwell.superstep.blobs import names_in
-from stepwell.superstep.effects.told import Told, hear, lacking
-from stepwell.superstep.references import references
 
 
 def audit(source: Source) -> Iterator[Fault]:
@@ -66,8 +63,7 @@ def audit(source: Source) -> Iterator[Fault]:
             place = f"{_shown(raw[1])} at {_shown(raw[2])}"
             yield Fault.of(f"items row of namespace {place}: {fault}", "items", "", place, fault, is_row=True)
         for raw, fault in _faults(source, "raw_keys", KEYS):
-            told = f"keys row of thread {_shown(raw[0])}: {fault}"
-            yield Fault.of(told, "keys", _named(raw[0]), "", fault, is_row=True)
+            yield _of_key(raw, fault)
         for table, thread_id in source.stream("orphans", {}):
             owner = "run" if table == b"events" else "thread"
             reason = f"rows of thread {_shown(thread_id)} have no {owner} row"
@@ -83,6 +79,13 @@ def audit_thread(source: Source, thread_id: str) -> Iterator[Fault]:
     found = list(source.stream("raw_threads", {"thread_id": named}))
     yield from _Thread(source, found[0] if found else (named,)).faults()
     yield from _messages(source, named)
+    for raw in source.fetch("key", KEYS, {"thread_id": thread_id}):
+        if (fault := KEYS.fault(raw)) is not None:
+            yield _of_key(raw, fault)
+
+
+def _of_key(raw: Any, fault: str) -> Fault:
+    return Fault.of(f"keys row of thread {_shown(raw[0])}: {fault}", "keys", _named(raw[0]), "", fault, is_row=True)
 
 
 def _database(source: Source) -> Iterator[Fault]:
@@ -139,12 +142,7 @@ class _Thread:
         self._recorded: set[int] = set()
         self._of_the_whole: set[int] = set()
         self._anchors: dict[int, AnchorRow] = {}
-        self._referred: dict[bytes, list[tuple[str, int]]] = {}
-        """Name of a value → the rows that refer to it."""
-        self._needed: list[tuple[int, int]] = []
-        """Record, and a checkpoint that refers to it."""
-        self._told: dict[str, Told] = {}
-        """Key → what records tell of an effect, as long as no row that is as new has been seen."""
+        self._referring = Referring(_named(raw[0]))
         self._encrypted = False
         self._faults: list[Fault] = []
 
@@ -165,11 +163,11 @@ class _Thread:
             self._record(record, ordinals)
         for anchor in self._anchors.values():
             self._anchor(anchor, ordinals)
-        self._values()
-        self._missing_records()
         for effect in self._rows(EFFECTS, "raw_effects"):
             self._effect(effect)
-        self._effects_told()
+        values = {row.name for row in self._rows(BLOBS, "raw_blobs")}
+        for missed in self._referring.missing(self._digests, self._recorded, values, self._under_key):
+            self._fault(*missed)
         for event in self._rows(EVENTS, "raw_events"):
             self._event(event)
         self._log_ends()
@@ -178,12 +176,6 @@ class _Thread:
         if self._encrypted and not self._source.fetch("key", KEYS, {"thread_id": self._raw[0].decode()}):
             self._fault("keys", "", "the data key is missing that its rows are encrypted with")
         return self._faults
-
-    def _values(self) -> None:
-        there = {row.name for row in self._rows(BLOBS, "raw_blobs")}
-        for name in self._referred.keys() - there:
-            for referrer in self._referred[name]:
-                self._fault(*referrer, f"the value {name.hex()} that it refers to is missing")
 
     def _rows(self, table: Table[Row], name: str) -> Iterator[Row]:
         for raw in self._source.stream(name, {"thread_id": self._raw[0]}):
@@ -208,35 +200,12 @@ class _Thread:
         self._linked("checkpoints", row.seq, f"its parent {row.parent_seq}", parent, row.parent_digest)
         self._place("checkpoints", row)
         self._encrypted = self._encrypted or is_encrypted(row.body)
-        self._refer("checkpoints", row)
-        self._refers(row)
+        anchor = self._anchors.get(row.seq)
+        self._referring.checkpoint(row, anchor is not None and bool(anchor.held))
         if row.namespace == "":
             self._lineages[row.seq] = row.lineage
         if thread is not None and not 0 <= row.lineage < thread.lineages:
             self._fault("checkpoints", row.seq, f"lineage {row.lineage} is not one of the thread's {thread.lineages}")
-
-    def _refer(self, table: str, row: CheckpointRow | RecordRow) -> None:
-        if not is_encrypted(row.body):
-            try:
-                names = names_in(row.body)
-            except (CorruptRecordError, ZstdMissingError, TypeError, ValueError):
-                return  # what its digest says of it is said; without zstd it cannot be looked into
-            for name in names:
-                self._referred.setdefault(name, []).append((table, row.seq))
-
-    def _refers(self, row: CheckpointRow) -> None:
-        """Note what a checkpoint needs besides its parent. A body that no run wrote says nothing of it; a held one is
-        read for some of its channels only, and its anchor sees to it that it is there."""
-        if (anchor := self._anchors.get(row.seq)) is not None and anchor.held:
-            return
-        try:
-            with layout.reading(""):
-                needs = references(layout.open_checkpoint(row.body, ""), row.seq)
-        except StepwellError:
-            return
-        for seq in sorted(needs.checkpoints - self._digests.keys()):
-            self._fault("checkpoints", row.seq, f"the checkpoint {seq} that it refers to is missing")
-        self._needed += ((seq, row.seq) for seq in sorted(needs.records))
 
     def _branches(self) -> None:
         known = {row.lineage for row in self._rows(LINEAGES, "raw_lineages") if self._lineage(row)}
@@ -244,11 +213,6 @@ class _Thread:
             if (lineage or known) and lineage not in known:
                 self._fault("checkpoints", seq, f"its lineage {lineage} is missing")
                 known.add(lineage)
-
-    def _missing_records(self) -> None:
-        for seq, by in self._needed:
-            if seq not in self._recorded:
-                self._fault("checkpoints", by, f"the record {seq} that it refers to is missing")
 
     def _lineage(self, row: LineageRow) -> bool:
         if self._lineages.get(row.head_seq) != row.lineage:
@@ -271,9 +235,7 @@ class _Thread:
         if not row.base_seq:
             self._of_the_whole.add(row.seq)
         self._encrypted = self._encrypted or is_encrypted(row.body)
-        self._refer("records", row)
-        if row.kind in lifecycle.EFFECT_KINDS and not is_encrypted(row.body):
-            self._tell(row)
+        self._referring.record(row)
 
     def _digest_at(self, seq: int) -> bytes | None:
         """Return the digest of a checkpoint, or of one that was pruned."""
@@ -296,30 +258,17 @@ class _Thread:
             reason = f"{row.notes} records of this checkpoint were left, {found[row.seq]} are there"
             self._fault("anchors", row.seq, reason)
 
-    def _tell(self, row: RecordRow) -> None:
-        try:
-            self._told.update(hear(self._told, row.kind, row.seq, row.body, f"record {row.seq}"))
-        except CorruptRecordError as error:
-            self._fault("records", row.seq, str(error.fields()["reason"]))
-
     def _effect(self, row: EffectRow) -> None:
         if row.scope != "global" and row.seq and row.seq not in self._recorded:
             self._fault("effects", row.key, f"the record {row.seq} that says how it stands is missing")
-        if row.key in self._told and row.seq >= self._told[row.key].seq:
-            del self._told[row.key]
+        self._referring.effect(row)
 
-    def _effects_told(self) -> None:
-        """Check that each effect has a row that is as new as what is recorded of it: this thread's, or that of the copy
-        which was faster."""
-        thread_id = _named(self._raw[0])
-        for key, told in self._told.items():
-            try:
-                found = self._source.fetch("effect", EFFECTS, {"key": key})
-            except CorruptRecordError:
-                found = []
-            under_key = [EFFECTS.make(row) for row in found if EFFECTS.fault(row) is None]
-            if (reason := lacking(told, thread_id, under_key)) is not None:
-                self._fault("effects", key, reason)
+    def _under_key(self, key: str) -> list[EffectRow]:
+        try:
+            found = self._source.fetch("effect", EFFECTS, {"key": key})
+        except CorruptRecordError:
+            return []
+        return [EFFECTS.make(row) for row in found if EFFECTS.fault(row) is None]
 
     def _event(self, row: EventRow) -> None:
         last, digest = self._logs.get(row.run_id, (0, NO_DIGEST))
