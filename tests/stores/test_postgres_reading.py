@@ -87,6 +87,6 @@ def test_a_list_is_one_round_trip_for_each_page(
         monkeypatch.setattr("stepwell.stores.postgres.source.ROWS_AT_ONCE", rows_at_once)
         source = PostgresSource(saver.store.connections, saver.store.schema)
         before = relay.round_trips
-        assert len(list(source.scan("raw_threads", {"thread_id": None}))) == 3
+        assert len(list(source.scan("raw_all_threads", {}))) == 3
         assert relay.round_trips - before == pages
         source.end()

@@ -52,13 +52,13 @@ def audit(source: Source) -> Iterator[Fault]:
     """Yield every fault found."""
     try:
         yield from _database(source)
-        for raw in source.stream("raw_threads", {"thread_id": None}):
+        for raw in source.stream("raw_all_threads", {}):
             yield from _Thread(source, raw).faults()
         for fingerprint, shape in source.stream("raw_shapes", {}):
             if not is_shape_of(shape, fingerprint.decode("utf-8", "backslashreplace")):
                 told = f"shapes row {_shown(fingerprint)}: {NOT_ITS_DIGEST}"
                 yield Fault.of(told, "shapes", "", _shown(fingerprint), NOT_ITS_DIGEST, is_row=True)
-        yield from _messages(source, None)
+        yield from _messages(source, source.stream("raw_all_inbox", {}))
         for raw, fault in _faults(source, "raw_items", ITEMS):
             place = f"{_shown(raw[1])} at {_shown(raw[2])}"
             yield Fault.of(f"items row of namespace {place}: {fault}", "items", "", place, fault, is_row=True)
@@ -78,7 +78,7 @@ def audit_thread(source: Source, thread_id: str) -> Iterator[Fault]:
     named = thread_id.encode()
     found = list(source.stream("raw_threads", {"thread_id": named}))
     yield from _Thread(source, found[0] if found else (named,)).faults()
-    yield from _messages(source, named)
+    yield from _messages(source, source.stream("raw_inbox", {"thread_id": named}))
     for raw in source.fetch("key", KEYS, {"thread_id": thread_id}):
         if (fault := KEYS.fault(raw)) is not None:
             yield _of_key(raw, fault)
@@ -102,10 +102,10 @@ def _faults(source: Source, name: str, table: Table[Any]) -> Iterator[tuple[Any,
             yield raw, fault
 
 
-def _messages(source: Source, thread_id: bytes | None) -> Iterator[Fault]:
+def _messages(source: Source, found: Iterator[Any]) -> Iterator[Fault]:
     """Check the inboxes, or one of them, apart from threads: a message may come before its thread begins."""
     last: tuple[object, int] = (None, 0)
-    for raw in source.stream("raw_inbox", {"thread_id": thread_id}):
+    for raw in found:
         try:
             columns = INBOX.decoded(raw)
         except ValueError as error:

@@ -1,6 +1,5 @@
--- The row of one thread, or (null) the rows of all, to check them. Locks nothing.
+-- The row of one thread, to check it. Locks nothing.
 select thread_id, graph_id, status, epoch, run_id, holder, lease_until, head_seq, head_digest, lineages, updated_at,
   digest
 from stepwell.threads
-where %(thread_id)s::text is null or thread_id = %(thread_id)s
-order by thread_id
+where thread_id = %(thread_id)s

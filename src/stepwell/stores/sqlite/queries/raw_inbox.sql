@@ -1,5 +1,5 @@
--- Every message to a thread, whose id is bytes too, or (null) to all: none is skipped, however it is damaged. Text comes as
--- bytes. What is not of its column's type, and might not even be fetched, comes as null. Locks nothing.
+-- Every message to a thread, whose id is bytes too: none is skipped, however it is damaged. Text
+-- comes as bytes. What is not of its column's type, and might not even be fetched, comes as null. Locks nothing.
 select
   iif(typeof(thread_id) = 'text', cast(thread_id as blob), null),
   iif(typeof(message_id) = 'text', cast(message_id as blob), null),
@@ -12,5 +12,5 @@ select
   iif(typeof(body) = 'blob', body, null),
   iif(typeof(digest) = 'blob', digest, null)
 from inbox
-where :thread_id is null or thread_id = cast(:thread_id as text)
-order by thread_id, ordinal
+where thread_id = cast(:thread_id as text)
+order by ordinal

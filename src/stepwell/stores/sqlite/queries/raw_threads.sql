@@ -1,6 +1,5 @@
--- The row of one thread, whose id is bytes too, or (null) the rows of all: none is skipped, however it is damaged. Text
--- comes as bytes.
--- What is not of its column's type, and might not even be fetched, comes as null. Locks nothing.
+-- The row of one thread, whose id is bytes too, however it is damaged. Text
+-- comes as bytes. What is not of its column's type, and might not even be fetched, comes as null. Locks nothing.
 select
   iif(typeof(thread_id) = 'text', cast(thread_id as blob), null),
   iif(typeof(graph_id) = 'text', cast(graph_id as blob), null),
@@ -15,5 +14,4 @@ select
   iif(typeof(updated_at) = 'integer', updated_at, null),
   iif(typeof(digest) = 'blob', digest, null)
 from threads
-where :thread_id is null or thread_id = cast(:thread_id as text)
-order by thread_id
+where thread_id = cast(:thread_id as text)
