@@ -8,6 +8,7 @@ each were stored whole.
 import hashlib
 import operator
 from collections.abc import Sequence
+from copy import copy
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 import pytest
@@ -158,7 +159,22 @@ class Life:
 
     def read(self, seq: int) -> dict[str, Any]:
         """Return the values as a process finds them that knows the rows alone."""
-        holders = self.reader(seq)
+        return self.values(self.reader(seq), seq)
+
+    def read_page(self) -> dict[int, dict[str, Any]]:
+        """Return the values of all rows, read together, the newest first, by somebody who changes each."""
+        holders = Holders("t", [self.shelf.rows[seq] for seq in self.heads])
+        holders.gather_all(self.shelf, self.heads)
+        found = {}
+        for seq in sorted(self.heads, reverse=True):
+            values = self.values(holders, seq)
+            found[seq] = {key: copy(value) for key, value in values.items()}
+            for value in values.values():
+                if isinstance(value, list | dict):
+                    value.clear()
+        return found
+
+    def values(self, holders: Holders, seq: int) -> dict[str, Any]:
         held = layout.holds_of(holders[seq], seq)
         rules = {name: rule for plan in PLANS for name, rule in plan.rules.items()}
         return {key: holders.value(CODEC, key, at, rules) for key, at in held.items()}
@@ -258,6 +274,7 @@ def test_a_reader_finds_what_storing_every_value_whole_would_give(limits: Any, l
             one.deploy(made)
     one.flush()
     assert {seq: one.read(seq) for seq in one.heads} == one.heads
+    assert one.read_page() == one.heads
 
 
 # -- chains -----------------------------------------------------------------------------------------------------------

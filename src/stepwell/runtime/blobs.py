@@ -16,7 +16,7 @@ from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
 from stepwell.store import BlobRow, Reader
 from stepwell.store.sealing import Sealer
 from stepwell.superstep import blobs as layout
-from stepwell.superstep.compression import plain
+from stepwell.superstep.compression import is_compressed, plain
 
 KNOWN = 4096
 """So many names a run remembers: forgetting one costs that its value is sent once more."""
@@ -90,7 +90,8 @@ def fetched(reader: Reader, thread_id: str, names: set[bytes]) -> dict[bytes, by
     """Return values by name; None stands where one is missing."""
     found: dict[bytes, bytes | None] = dict.fromkeys(names)
     for row in reader.blobs(thread_id, sorted(names)) if names else ():
-        found[row.name] = plain(row.body, f"value {row.name.hex()} of thread {thread_id}")
+        body = row.body
+        found[row.name] = plain(body, f"value {row.name.hex()} of thread {thread_id}") if is_compressed(body) else body
     return found
 
 

@@ -47,7 +47,7 @@ def row_name(row: CheckpointRow | RecordRow) -> str:
 class Holders:
     """Rows of one thread by seq, each opened when it is first asked for."""
 
-    __slots__ = ("_decoded", "_folds", "_opened", "_several", "blobs", "records", "rows", "thread_id")
+    __slots__ = ("_decoded", "_folds", "_opened", "_reading", "_several", "blobs", "records", "rows", "thread_id")
 
     def __init__(self, thread_id: str, rows: Iterable[CheckpointRow]) -> None:
         self.thread_id = thread_id
@@ -56,6 +56,7 @@ class Holders:
         self._folds: dict[Place, Any] = {}
         self.rows = {row.seq: row for row in rows}
         self._several = len(self.rows) > 1
+        self._reading: tuple[Codec, Codec] | None = None
         self.records: dict[int, RecordRow] = {}
         """By seq: those that values were looked for in."""
         self.blobs: dict[bytes, bytes | None] = {}
@@ -112,7 +113,11 @@ class Holders:
 
     def reading(self, codec: Codec) -> Codec:
         """Return a codec that reads these rows, with what they refer to."""
-        return BlobCodec(codec, self.blobs, self.thread_id) if self.blobs else codec
+        if not self.blobs:
+            return codec
+        if self._reading is None or self._reading[0] is not codec:
+            self._reading = codec, BlobCodec(codec, self.blobs, self.thread_id)
+        return self._reading[1]
 
     def _stored(self, key: str, seq: int) -> Iterable[layout.Part]:
         """Return what a channel's value is read from in the row at `seq`."""
@@ -193,7 +198,8 @@ class Holders:
         It is folded over the value in the nearest row before it that took over others, which is kept: many stand on it.
         """
         folds, last = self._folds, len(rows) - 1
-        kept = [i for i in range(1, last) if layout.level_of(self._delta(key, rows[i]).number)] + [last]
+        nearest = layout.rows_since_last_taking_over(self._delta(key, rows[0]).number) + 1
+        kept = range(min(nearest, last), last + 1)
         at = next((i for i in kept if (key, rows[i]) in folds), last)
         if (key, rows[at]) not in folds:
             folds[key, rows[at]] = codec.loads(self.data(key, rows[at]), key)

@@ -78,7 +78,7 @@ class Page:
         self.records = reader.records_of(thread_id, bases)
         for records in self.records.values():
             self._holders.records.update((record.seq, record) for record in records)
-        bodies = [row.body for row in (*rows, *self._successors.values())]
+        bodies = [row.body for row in {row.seq: row for row in (*rows, *self._successors.values())}.values()]
         bodies += [record.body for record in self._holders.records.values()]
         self._holders.fetch_blobs(reader, set[bytes]().union(*map(names_in, bodies)))
         self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in fingerprints}

@@ -23,7 +23,7 @@ from stepwell.superstep.body.channels import (
     writes_of,
 )
 from stepwell.superstep.body.checkpoint import Encoded, Source, encode_checkpoint, inline_outcomes, open_checkpoint
-from stepwell.superstep.body.deltas import Chain, Ground, Link, Unwritten, begun, level_of
+from stepwell.superstep.body.deltas import Chain, Ground, Link, Unwritten, begun, level_of, rows_since_last_taking_over
 from stepwell.superstep.body.frame import FORMAT, reading
 from stepwell.superstep.body.records import (
     decode_answer,
@@ -89,6 +89,7 @@ __all__ = [
     "open_checkpoint",
     "reading",
     "records_of",
+    "rows_since_last_taking_over",
     "stored_copy",
     "succeeded_writes",
     "value_bytes",

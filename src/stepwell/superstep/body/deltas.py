@@ -123,6 +123,11 @@ def level_of(number: int) -> int:
     return level
 
 
+def rows_since_last_taking_over(number: int) -> int:
+    """Return how many of the rows that the delta of this number names took over no others, and are the first."""
+    return 0 if level_of(number) else (number - 1) % LIMITS.links
+
+
 def due_behind(weight: int) -> int:
     """Return beyond which weight of its chain a value of this weight is looked at."""
     return weight * LIMITS.outweigh
