@@ -130,9 +130,14 @@ def test_invoke_with_another_mode_returns_the_chunks(saver: SqliteSaver) -> None
     assert asyncio.run(graph.ainvoke({}, thread("2"), stream_mode=["values"]))[-1] == ("values", {"log": ["a", "b"]})
 
 
-@pytest.mark.parametrize("modes", ["update", ["values", "nothing"], []])
+def test_no_mode_is_the_usual_one_as_in_langgraph(chunks: Chunks) -> None:
+    graph = letters("a").compile()
+    assert chunks(graph, {}, stream_mode=None) == graph.invoke({}, stream_mode=None) == [{"a": {"log": ["a"]}}]
+
+
+@pytest.mark.parametrize("modes", ["update", ["values", "nothing"], ["values", None], [], 3])
 def test_an_unknown_mode_is_refused(modes: Any, chunks: Chunks) -> None:
-    with pytest.raises(InvalidConfigError, match="unknown stream mode"):
+    with pytest.raises(InvalidConfigError, match=r"unknown stream mode|stream_mode is a stream mode or a list"):
         chunks(letters("a").compile(), {}, stream_mode=modes)
 
 

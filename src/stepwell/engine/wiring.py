@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.async_driver import AsyncPort
 
 Config = Mapping[str, Any] | None
-Modes = str | Sequence[str]
+Modes = str | Sequence[str] | None
 Keys = str | Sequence[str] | None
 Breakpoints = Sequence[str] | Literal["*"] | None
 
@@ -139,8 +139,8 @@ class Wired:
         return run
 
     def _stream(self, modes: Modes, options: StreamOptions) -> Stream:
-        """Return what hands out and prints what a call asks to see."""
-        return Stream(wish_of(modes, options, self.debug), self.plan, _CLOCK)
+        """Return what hands out and prints what a call asks to see. No mode is the usual one, as in LangGraph."""
+        return Stream(wish_of("updates" if modes is None else modes, options, self.debug), self.plan, _CLOCK)
 
     def _printer(self, options: StreamOptions) -> Stream | None:
         """Return what prints what a call asks to see, and hands out nothing; None where it asks for nothing."""

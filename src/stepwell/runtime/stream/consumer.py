@@ -85,10 +85,12 @@ def check_keys(plan: Plan, keys: str | Sequence[str] | None) -> None:
 
 
 def _modes(given: str | Sequence[str], option: str) -> frozenset[str]:
+    if not isinstance(given, Iterable):
+        raise InvalidConfigError(reason=f"{option} is a stream mode or a list of them, not {given!r}", key=option)
     modes = frozenset([given] if isinstance(given, str) else given)
     unknown = modes.difference(MODES)
     if unknown or not modes:
-        names = ", ".join(sorted(unknown)) or "none"
+        names = ", ".join(sorted(map(str, unknown))) or "none"
         raise InvalidConfigError(reason=f"unknown stream mode {names}; known: {', '.join(MODES)}", key=option)
     return modes
 

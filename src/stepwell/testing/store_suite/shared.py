@@ -59,6 +59,20 @@ class TestTwoStores:
         assert not store.renew(THREAD, "run-1", stale.epoch, 30.0)
         assert everything(other) == everything(store) == before
 
+    def test_the_epoch_alone_fences_out_a_run_that_its_own_process_goes_on_with(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        """Run, process and head are the same then: only the epoch has changed."""
+        stale = started(store)
+        late = stale.step()
+        clock.advance(31.0)
+        taken = Drive(other, run_id="run-1").take_over()
+        assert (taken.epoch, taken.run_id, taken.head_seq) == (2, "run-1", late.seen_seq)
+        before = everything(other)
+        with pytest.raises(LeaseLostError):
+            store.commit(late)
+        assert everything(other) == everything(store) == before
+
     def test_one_of_two_claims_wins(self, store: Store, other: Store) -> None:
         for number in range(10):
             thread_id = f"thread-{number}"
