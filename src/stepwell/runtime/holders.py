@@ -226,7 +226,7 @@ class Holders:
         return layout.chain_rows(self[seq], key, seq, self._name(seq))
 
     def _delta(self, key: str, seq: int) -> layout.Delta:
-        found = layout.delta_of(self[seq], key, self._name(seq))
+        found = layout.delta_of(self[seq], key)
         if found is None:
             raise CorruptRecordError(record=self._name(seq), reason=f"a delta of channel {key!r} follows no delta here")
         return found

@@ -115,7 +115,7 @@ def value_bytes(opened: Opened, key: str, record: str) -> Stored:
     raise CorruptRecordError(record=record, reason=f"channel {key!r} has entry kind {kind}, which holds no value")
 
 
-def delta_of(opened: Opened, key: str, record: str) -> Delta | None:
+def delta_of(opened: Opened, key: str) -> Delta | None:
     """Return what a body that holds a channel's writes says of them; None where it holds the value."""
     kind, payload = opened.channels[key]
     return Delta(*payload) if kind == DELTA else None
