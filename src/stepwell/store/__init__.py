@@ -38,6 +38,7 @@ from stepwell.store.queries import (
 )
 from stepwell.store.queued import Queued
 from stepwell.store.rows import (
+    COUNTING,
     DAMAGED,
     DELETED,
     NO_DIGEST,
@@ -83,6 +84,7 @@ from stepwell.store.writes import (
 )
 
 __all__ = [
+    "COUNTING",
     "AnchorRow",
     "CheckpointOutline",
     "BlobRow",

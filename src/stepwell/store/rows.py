@@ -235,6 +235,11 @@ class LineageRow(NamedTuple):
     """Its newest checkpoint. As stored: as of when another lineage got the thread's newest."""
 
 
+COUNTING = -1
+"""The seq of the row among the anchors of a thread that stands for no checkpoint: its `notes` are how many others there
+are."""
+
+
 class AnchorRow(NamedTuple):
     """Where a thread was pruned: what stands for a checkpoint that was cut, or that is only held."""
 

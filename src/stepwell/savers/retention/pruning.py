@@ -31,6 +31,7 @@ from stepwell.store import (
     ThreadRow,
     seal_anchor,
 )
+from stepwell.stores.shared.tail import before_the_whole
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.references import Needed, needed
 from stepwell.superstep.retention import Gap, Marked, Note, Outline, Point, Policy, mark, ranges
@@ -149,7 +150,8 @@ def _pinned(reader: Reader, thread: ThreadRow, records: Sequence[RecordOutline])
     lineages = reader.lineages(thread_id)
     pinned = {row.parent_seq for row in lineages if row.parent_seq is not None}
     bases = {row.seq: row.base_seq for row in records}
-    pinned.add(bases.get(thread.head_seq, thread.head_seq))
+    last = before_the_whole(thread.head_seq, {seq for seq, base_seq in bases.items() if not base_seq})
+    pinned.add(bases.get(last, last))
     doubted = reader.effects(EffectsQuery(thread_id, in_doubt=True))
     pinned |= {bases[row.seq] for row in doubted if row.seq in bases}
     crashed = reader.run(thread.run_id) if thread.run_id else None

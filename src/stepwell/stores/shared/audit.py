@@ -13,6 +13,7 @@ from typing import Any
 
 from stepwell.errors import CorruptRecordError
 from stepwell.store import (
+    COUNTING,
     NO_DIGEST,
     AnchorRow,
     CheckpointRow,
@@ -155,6 +156,10 @@ class _Thread:
         for run in self._rows(RUNS, "raw_runs"):
             self._runs[run.run_id] = run
         self._anchors = {row.seq: row for row in self._rows(ANCHORS, "raw_anchors")}
+        counting = self._anchors.pop(COUNTING, None)
+        counted = 0 if counting is None else counting.notes
+        if counted != (there := len(self._anchors)):
+            self._fault("anchors", COUNTING, f"{counted} anchors were written, {there} are there")
         for checkpoint in self._rows(CHECKPOINTS, "raw_checkpoints"):
             self._checkpoint(checkpoint, thread)
         self._branches()

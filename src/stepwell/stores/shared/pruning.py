@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from stepwell import points
-from stepwell.store import AnchorRow, Counts, Pruned, Pruning, Range, RunRow
+from stepwell.store import COUNTING, NO_DIGEST, AnchorRow, Counts, Pruned, Pruning, Range, RunRow, seal_anchor
 from stepwell.stores.shared.branches import note_head
 from stepwell.stores.shared.inbox import forget_records
 from stepwell.stores.shared.rows import RUNS, run_digest
@@ -29,8 +29,9 @@ def prune(on: Statements, counts: Counts, pruning: Pruning) -> Pruned:
         _execute(on, counts, "prune_blob", (thread_id, name))
     for seq in pruning.dropped:
         _execute(on, counts, "delete_anchor", (thread_id, seq))
-    for anchor in pruning.anchors:
-        put_anchor(on, counts, anchor)
+    put_anchors(on, counts, thread_id, pruning.anchors)
+    if pruning.dropped and not pruning.anchors:
+        _count_anchors(on, counts, thread_id)
     events = sum(_silence(on, counts, thread_id, run_id) for run_id in pruning.logs)
     runs = sum(_execute(on, counts, "forget_run", (run_id, thread_id)) for run_id in pruning.runs)
     if records:
@@ -40,9 +41,22 @@ def prune(on: Statements, counts: Counts, pruning: Pruning) -> Pruned:
     return Pruned(checkpoints, records, events, runs)
 
 
-def put_anchor(on: Statements, counts: Counts, anchor: AnchorRow) -> None:
-    """Write what stands for a checkpoint."""
-    _execute(on, counts, "put_anchor", anchor)
+def put_anchors(on: Statements, counts: Counts, thread_id: str, anchors: Sequence[AnchorRow]) -> None:
+    """Write what stands for checkpoints, and how many such rows there are: so one that is lost is missed."""
+    for anchor in anchors:
+        _execute(on, counts, "put_anchor", anchor)
+    if anchors:
+        _count_anchors(on, counts, thread_id)
+
+
+def _count_anchors(on: Statements, counts: Counts, thread_id: str) -> None:
+    counts.statements += 1
+    ((there,),) = on.execute(on.query("count_anchors"), {"thread_id": thread_id}).fetchall()
+    if there:
+        count = AnchorRow(thread_id, COUNTING, 0, None, NO_DIGEST, None, NO_DIGEST, 0, 0, there, 0, b"")
+        _execute(on, counts, "put_anchor", seal_anchor(count))
+    else:
+        _execute(on, counts, "delete_anchor", (thread_id, COUNTING))
 
 
 def _ranges(on: Statements, counts: Counts, name: str, thread_id: str, ranges: Sequence[Range]) -> int:

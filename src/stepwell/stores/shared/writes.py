@@ -37,7 +37,7 @@ from stepwell.stores.shared.event_log import add_events, counted
 from stepwell.stores.shared.inbox import append, consume
 from stepwell.stores.shared.keys import put_key, write_keys
 from stepwell.stores.shared.member import Renewal
-from stepwell.stores.shared.pruning import prune, put_anchor
+from stepwell.stores.shared.pruning import prune, put_anchors
 from stepwell.stores.shared.repairing import write_repair
 from stepwell.stores.shared.restoring import restore
 from stepwell.stores.shared.rows import THREADS, run_digest, thread_digest
@@ -190,8 +190,7 @@ class Writes:
     def _put_what_was_pruned(self, claim: Claim) -> None:
         for lineage in claim.lineages:
             note_lineage(self._on, self._counts, lineage)
-        for anchor in claim.anchors:
-            put_anchor(self._on, self._counts, anchor)
+        put_anchors(self._on, self._counts, claim.thread_id, claim.anchors)
 
     def prune(self, pruning: Pruning) -> tuple[Pruned, bytes] | None:
         """Take rows out of a thread; None where it is not as seen any more. Nothing says that it was changed."""

@@ -19,7 +19,7 @@
 --              and numbered within the run from 1. `runs.events` counts them, so that a lost end is visible too.
 -- anchors      one row where rows were pruned and one that stays follows them: the digest that was there, so that the chain
 --              goes on over the gap; or where a row is only held, since others need it. Replaced when the thread is pruned
---              anew. A thread that never was pruned has none.
+--              anew. One more, at seq -1, counts them. A thread that never was pruned has none.
 -- inbox        one row a message from outside, in the order in which they came. Anybody appends, under no fence; only the
 --              holder of the thread consumes, in the transaction of the record that says what came of it. What was consumed
 --              loses its body and stays, so that the same message sent twice is known. The thread need not have begun.

@@ -1,6 +1,7 @@
--- What stands for the rows of a thread that were pruned, by seq. Locks nothing.
+-- What stands for the rows of a thread that were pruned, by seq, without the row that counts them. Locks
+-- nothing.
 select thread_id, seq, held, parent_seq, parent_digest, shown_seq, row_digest, checkpoints, records, notes, pruned_at,
   digest
 from anchors
-where thread_id = :thread_id
+where thread_id = :thread_id and seq > 0
 order by seq
