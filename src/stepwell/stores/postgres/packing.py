@@ -16,14 +16,18 @@ from psycopg.pq import Format
 from stepwell.stores.postgres.texts import stored
 
 _TEXT, _BIGINT, _BYTEA, _FLOAT = 25, 20, 17, 701
-_NULL = Struct(">Ii")
-_SIZED = Struct(">Ii")
-_NUMBER = Struct(">Iiq")
-_REAL = Struct(">Iid")
+_SIZED = Struct(">Ii").pack
+_NUMBER = Struct(">Iiq").pack
+_REAL = Struct(">Iid").pack
+_NULL = _SIZED(_BIGINT, -1)
 _COUNT = Struct(">i")
 _BIGINT_OF = Struct(">iq")
 _ONE_DIMENSION = Struct(">iiIii")
 _EMPTY = Struct(">iiI")
+
+LONGEST_KEPT, MOST_KEPT = 64, 4096
+_texts: dict[str, bytes] = {}
+"""Short texts as they were packed last."""
 
 
 class Packed(bytes):
@@ -69,19 +73,31 @@ def pack_numbers(numbers: Sequence[int]) -> Packed:
 
 def _row(row: Sequence[Any], nullable: int | None) -> bytes:
     parts = [_COUNT.pack(len(row))]
+    append, known = parts.append, _texts.get
     for index, value in enumerate(row):
         kind = type(value)
         if kind is str:
-            data = stored(value).encode()
-            parts += (_SIZED.pack(_TEXT, len(data)), data)
+            append(known(value) or _text(value))
         elif kind is int:
-            parts.append(_NUMBER.pack(_BIGINT, 8, value))
+            append(_NUMBER(_BIGINT, 8, value))
         elif kind is bytes:
-            parts += (_SIZED.pack(_BYTEA, len(value)), value)
+            append(_SIZED(_BYTEA, len(value)))
+            append(value)
         elif kind is float:
-            parts.append(_REAL.pack(_FLOAT, 8, value))
+            append(_REAL(_FLOAT, 8, value))
         elif value is None and index == nullable:
-            parts.append(_NULL.pack(_BIGINT, -1))
+            append(_NULL)
         else:
             raise TypeError(f"column {index} of a row holds a {kind.__name__}")
     return b"".join(parts)
+
+
+def _text(text: str) -> bytes:
+    """Return a text, packed; a short one is kept, since rows of a thread share most of theirs."""
+    data = stored(text).encode()
+    packed = _SIZED(_TEXT, len(data)) + data
+    if len(text) <= LONGEST_KEPT:
+        if len(_texts) >= MOST_KEPT:
+            _texts.clear()
+        _texts[text] = packed
+    return packed
