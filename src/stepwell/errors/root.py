@@ -17,7 +17,11 @@ class StepwellError(Exception):
 
     def _default_message(self) -> str:
         doc = " ".join((type(self).__doc__ or type(self).__name__).split())
-        return doc.format_map(Known(self._fields))
+        return doc.format_map(Known(self._said()))
+
+    def _said(self) -> dict[str, Any]:
+        """Return the fields as the message says them."""
+        return self._fields
 
     def fields(self) -> dict[str, Any]:
         """Return the ids and facts this error was raised with."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stepwell.errors.root import StepwellError, UsageError
 
 
@@ -16,6 +18,12 @@ class ThreadBusyError(StoreError):
     {expires_in:.1f}s."""
 
     code = "thread_busy"
+
+    def _said(self) -> dict[str, Any]:
+        """Return the fields, and of the holder what a person can look for: its process id, and which boot of a host."""
+        boot, _, rest = str(self._fields.get("holder", "?")).partition("|")
+        pid = rest.split("|")[1:2]
+        return {**self._fields, "holder": f"process {pid[0]} (boot {boot[:8]})"} if pid else self._fields
 
 
 class ThreadExistsError(StoreError, ValueError):
