@@ -220,6 +220,12 @@ def test_a_thread_id_that_could_be_mistaken_is_refused(wrong: Any, call: Call, s
         ({"configurable": {"checkpoint_id": "x"}}, "checkpoint_id needs a thread_id beside it"),
         ({"configurable": {"thread_id": "t"}, "recursion_limit": 0}, "recursion_limit must be at least 1"),
         ({"configurable": {"thread_id": "t"}, "metadata": {"x": object()}}, "metadata must be JSON"),
+        ({"configurable": {"thread_id": "t"}, "metadata": 3}, "metadata is a dict, not 3"),
+        ({"configurable": "t"}, "configurable is a dict, not 't'"),
+        (
+            {"configurable": {"thread_id": "t"}, "recursion_limit": "5"},
+            "must be a whole number, and at least 1, not '5'",
+        ),
         ([("configurable", {})], "a config is a dict"),
     ],
 )

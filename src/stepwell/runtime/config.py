@@ -62,7 +62,7 @@ def parse_config(config: Mapping[str, Any] | None, *defaults: Mapping[str, Any] 
             raise InvalidConfigError(
                 reason=f"unknown key {key!r}{hint}; known: {', '.join(sorted(TOP_LEVEL))}", key=key
             )
-    configurable = given.get("configurable") or {}
+    configurable = _mapping(given, "configurable")
     for key in configurable:
         if key not in ADDRESS:
             check_spelling(key, configurable, ADDRESS)
@@ -150,17 +150,25 @@ def _optional_text(configurable: Mapping[str, Any], key: str) -> str | None:
     return value or None
 
 
+def _mapping(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = given.get(key) or {}
+    if not isinstance(value, Mapping):
+        raise InvalidConfigError(reason=f"{key} is a dict, not {value!r}", key=key)
+    return value
+
+
 def _positive(given: Mapping[str, Any], key: str) -> int | None:
     value = given.get(key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidConfigError(f"{key} must be at least 1, not {value!r}", key=key)
+        whole = "" if isinstance(value, int) and not isinstance(value, bool) else "a whole number, and "
+        raise InvalidConfigError(f"{key} must be {whole}at least 1, not {value!r}", key=key)
     return value
 
 
 def _metadata(given: Mapping[str, Any], configurable: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {k: v for k, v in (given.get("metadata") or {}).items() if not str(k).startswith(_ENGINE_KEYS)}
+    metadata = {k: v for k, v in _mapping(given, "metadata").items() if not str(k).startswith(_ENGINE_KEYS)}
     for key, value in configurable.items():
         if key not in ADDRESS and not key.startswith("__") and isinstance(value, str | int | float | bool):
             metadata.setdefault(key, value)
