@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from stepwell import InMemorySaver, SqliteSaver, points
+from tests.bytecode import keep_bytecode
 from tests.runtime.deaths import Deaths
 from tests.stores import servers
 
@@ -28,7 +29,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what run
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make room for the session's servers; the first test that needs one starts it."""
+    """Make room for the session's servers, the first test that needs one starts it; and for bytecode."""
+    keep_bytecode(config.rootpath / ".pytest_cache" / "bytecode")
     if servers.SESSION not in os.environ:
         servers.open_session()
         config.add_cleanup(servers.close_session)

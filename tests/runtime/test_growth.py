@@ -175,7 +175,7 @@ def test_a_thread_that_is_used_over_and_over_stays_small_when_it_is_pruned() -> 
             graph.invoke({"log": []}, THREAD)
             if number % 10 == 0:
                 saver.prune("t", keep_last=1)
-        assert saver.stats("t").threads[0].checkpoints < 40
+        assert saver.stats("t").threads[0].checkpoints < 60
 
 
 def test_stats_name_the_channel_that_grows(saver: SqliteSaver) -> None:
