@@ -26,4 +26,6 @@ class Draft(NamedTuple):
 
     def instead_of(self, other: Draft | None) -> Draft:
         """Return the draft as it takes the place of another, which gets no row."""
-        return self if other is None else self._replace(abandoned=other.abandoned + self.abandoned)
+        if other is None or not other.abandoned:
+            return self
+        return self._replace(abandoned=other.abandoned + self.abandoned)

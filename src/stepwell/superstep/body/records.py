@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from stepwell.codec import Codec
+from stepwell.codec import Codec, is_scalar
 from stepwell.errors import UnserializableValueError
 from stepwell.plan.tables import Plan
 from stepwell.superstep.blobs import pack as pack_references
@@ -15,7 +15,7 @@ from stepwell.superstep.formats import parts_of
 from stepwell.superstep.items import decode_items
 from stepwell.superstep.lifecycle import SUCCEEDED
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Question, Returned, Succeeded
-from stepwell.superstep.state import Task
+from stepwell.superstep.state import Task, new
 
 
 def encode_succeeded(codec: Codec, plan: Plan, task: Task, outcome: Succeeded) -> bytes:
@@ -24,12 +24,18 @@ def encode_succeeded(codec: Codec, plan: Plan, task: Task, outcome: Succeeded) -
 
 def stored_copy(codec: Codec, plan: Plan, task: Task, outcome: Succeeded) -> Succeeded:
     """Return the outcome as it would be read back; untracked channels keep what was written."""
-    stored = decode_succeeded(codec, encode_succeeded(codec, plan, task, outcome), f"outcome of {task.node}")
-    if len(stored.writes) == len(outcome.writes):
-        return stored
-    read = iter(stored.writes)
-    writes = [next(read) if plan.channels[key].tracked else (key, value) for key, value in outcome.writes]
-    return Succeeded(tuple(writes), stored.routes, stored.items)
+    writes, routes, items = outcome
+    try:
+        writes = tuple([(key, _copied(codec, plan, key, value)) for key, value in writes])
+    except UnserializableValueError as error:
+        raise blame(error, (task.node,)) from None
+    if any(type(route) is not str for route in routes):
+        routes = decode_routes(codec, encode_routes(codec, task.node, routes))
+    return new(Succeeded, (writes, routes, items))
+
+
+def _copied(codec: Codec, plan: Plan, key: str, value: Any) -> Any:
+    return value if is_scalar(value) or not plan.channels[key].tracked else codec.copy(value, key)
 
 
 def succeeded_writes(body: bytes, record: str) -> list[Any]:
