@@ -160,7 +160,7 @@ def _recorded(graph: Any) -> tuple[list[Sent], list[Sent]]:
 def _replay(connections: dict[int, psycopg.Connection[Any]], statements: list[Sent]) -> None:
     for number, kind, given, options in statements:
         connection = connections[number]
-        if str(given[0]).startswith((sql.BEGIN, sql.BEGIN_READ)):
+        if str(given[0]).startswith((sql.BEGIN, sql.BEGIN_READ, sql.query("admit"))):
             connection.rollback()  # a snapshot ends without a statement
         cursor = kind(connection)
         cursor.execute(*given, **options)
