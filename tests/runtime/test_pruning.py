@@ -394,6 +394,21 @@ def test_a_thread_is_swept_when_nothing_changed_it_for_long_enough(saver: Sqlite
     assert seqs(graph) == []
 
 
+def test_threads_that_say_how_long_they_live_have_sweeps_of_their_own(saver: SqliteSaver) -> None:
+    graph = graph_of(saver)
+    for name, kept in (("draft", "day"), ("order", "year")):
+        graph.invoke({"log": []}, {"configurable": {"thread_id": name}, "metadata": {"kept": kept}})
+    graph.invoke({"log": []}, THREAD)
+    saver._clock = two_days_on()
+    assert saver.sweep(ttl=365 * DAY, filter={"kept": "year"}).deleted == 0
+    assert saver.sweep(ttl=DAY, filter={"kept": "day"}).deleted == 1
+    assert {thread.thread_id for thread in saver.threads()} == {"order", "t"}
+    none: Any = "kept"
+    with pytest.raises(InvalidConfigError):
+        saver.sweep(ttl=DAY, filter=none)
+    assert saver.sweep(ttl=DAY).deleted == 2
+
+
 def test_a_thread_with_something_to_come_is_not_swept_unless_asked(saver: SqliteSaver) -> None:
     graph = graph_of(saver, _ask)
     graph.invoke({"log": []}, THREAD)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stepwell.errors import InvalidConfigError
@@ -73,9 +73,14 @@ class RetainingSaver(ReadingSaver):
         """Do as `delete_for_runs`, without blocking the event loop."""
         return await asyncio.to_thread(self.delete_for_runs, run_ids, missing_ok=missing_ok)
 
-    def sweep(self, *, ttl: Any = None, unfinished: bool = False) -> PruneReport:
+    def sweep(
+        self, *, ttl: Any = None, unfinished: bool = False, filter: Mapping[str, Any] | None = None
+    ) -> PruneReport:
         """Delete the threads that nothing has changed for as long as `ttl` says (default: the saver's own), or prune
         them, as its strategy says; durable on return, thread by thread. Call it from a scheduler.
+
+        `filter`: only those that `threads` selects by it. Threads that shall live longer or shorter than others say so
+        in their metadata, and each kind has a sweep of its own.
 
         A thread with an open question, a wait, a doubt, a message or a run that has not ended is skipped, unless
         `unfinished` is true. One that a run is at work on always is.
@@ -83,11 +88,13 @@ class RetainingSaver(ReadingSaver):
         chosen = self._ttl if ttl is None else ttl_of(ttl)
         if chosen is None:
             raise InvalidConfigError(reason="sweep() needs a ttl: give it one, or make the saver with one", key="ttl")
-        return sweep(self.store, self._clock.now(), chosen, unfinished)
+        return sweep(self.store, self._clock.now(), chosen, unfinished, {} if filter is None else filter)
 
-    async def asweep(self, *, ttl: Any = None, unfinished: bool = False) -> PruneReport:
+    async def asweep(
+        self, *, ttl: Any = None, unfinished: bool = False, filter: Mapping[str, Any] | None = None
+    ) -> PruneReport:
         """Do as `sweep`, without blocking the event loop."""
-        return await asyncio.to_thread(self.sweep, ttl=ttl, unfinished=unfinished)
+        return await asyncio.to_thread(self.sweep, ttl=ttl, unfinished=unfinished, filter=filter)
 
     def stats(self, thread_id: ThreadId | None = None, *, limit: int | None = None) -> Stats:
         """Weigh a thread, or all of them, the heaviest first and at most `limit`: bytes by table and by channel, and

@@ -80,11 +80,13 @@ def prune(
     return report
 
 
-def sweep(store: Store, now: int, ttl: Ttl, unfinished: bool) -> PruneReport:
+def sweep(store: Store, now: int, ttl: Ttl, unfinished: bool, filter: Mapping[str, Any]) -> PruneReport:
     """Delete, or prune to their newest checkpoints, the threads that nothing has changed for as long as `ttl` says."""
     before = moment_before(now, ttl.after)
+    if not isinstance(filter, Mapping):
+        raise InvalidConfigError(reason=f"filter is a mapping, not {filter!r}", key="filter")
     report = PruneReport()
-    for thread_id, updated_at in _chosen(store, {}):
+    for thread_id, updated_at in _chosen(store, filter):
         if updated_at is None or updated_at < before:
             _each(report, thread_id, False, partial(_expire, store, report, thread_id, now, ttl, before, unfinished))
     return report
