@@ -1,5 +1,7 @@
 """What is not there: said with what is, so that the next line to type is known."""
 
+import sys
+
 import pytest
 
 from tests.cli.calls import Answer, Call
@@ -51,3 +53,13 @@ def test_an_unknown_checkpoint_is_answered_with_the_newest(answer: Answer, call:
             f"error[unknown_checkpoint]: Thread 't' has no checkpoint 'nope'. Its newest is {newest}; `history` lists"
             " them.\n"
         )
+
+
+@pytest.mark.parametrize("words", [["threads"], ["migrate"], ["verify"]], ids=str)
+def test_without_psycopg_a_server_is_answered_with_what_to_install(
+    call: Call, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "stepwell.stores.postgres.connections", None)
+    told = call(*words, "--db", "postgresql://ada:secret@host/db", status=2).stderr
+    assert told.startswith("error[usage_error]: PostgreSQL needs psycopg")
+    assert told.endswith("pip install 'stepwell[postgres]'\n") and "secret" not in told

@@ -49,10 +49,8 @@ def _open_file(path: str, create: bool, encryption: Encryption | None) -> Keepin
 def _open_server(conninfo: str, create: bool, encryption: Encryption | None) -> KeepingSaver:
     from stepwell.savers.postgres import PostgresSaver
 
-    try:
+    with driver_told():
         saver = PostgresSaver(conninfo, encryption=encryption)
-    except ImportError as error:
-        raise UsageError(str(error)) from error
     try:
         if create and saver.read_schema().found == 0:
             saver.setup()
@@ -60,6 +58,15 @@ def _open_server(conninfo: str, create: bool, encryption: Encryption | None) -> 
         saver.close()
         raise
     return saver
+
+
+@contextmanager
+def driver_told() -> Iterator[None]:
+    """Say of a driver that is not installed what the call needs: it is no fault of Stepwell."""
+    try:
+        yield
+    except ImportError as error:
+        raise UsageError(str(error)) from error
 
 
 def thread_row(reader: Reader, thread_id: str, checkpoint_id: str | None = None) -> ThreadRow:
