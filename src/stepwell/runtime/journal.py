@@ -43,6 +43,7 @@ class Entry:
 
     __slots__ = (
         "arrival",
+        "call",
         "commit",
         "drafts",
         "effect",
@@ -65,6 +66,7 @@ class Entry:
         noted: Callable[[TaskRun, Sequence[RecordRow]], None] | None = None,
     ) -> None:
         self.scope = scope
+        self.call: Call = scope.root  # type: ignore[assignment]  # the outermost scope of a node's code is its call
         self.step_id = step_id
         self.drafts = drafts
         self.flush = flush
@@ -84,10 +86,6 @@ class Entry:
         self.error: BaseException | None = None
         self.arrival: asyncio.Future[None] | None = None
         """Resolved once it is written or refused: for who waits on a loop."""
-
-    @property
-    def call(self) -> Call:
-        return self.scope.root  # type: ignore[return-value]  # the outermost scope of a node's code is its call
 
 
 class Journal:

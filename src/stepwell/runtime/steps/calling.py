@@ -247,7 +247,7 @@ def filled(owner: TaskRun, scope: Scope, declared: StepCode, kwargs: dict[str, A
 
 
 def _run_of(scope: Scope) -> Run:
-    return scope.root.owner.run  # type: ignore[attr-defined,no-any-return]
+    return scope.owner.run  # type: ignore[attr-defined,no-any-return]
 
 
 def _over(run: Run, known: Step, on_loop: bool) -> Any:
