@@ -21,7 +21,7 @@ from stepwell.superstep.repaired import decode_repaired
 from stepwell.testing import SimulatedCrash
 from stepwell.testing.crash import crash_at
 from tests.integrity.spoiling import Place, Saver, spoil
-from tests.runtime.graphs import chain, letters, note, thread
+from tests.runtime.graphs import ask, chain, letters, note, thread
 
 
 def lived(saver: Saver) -> tuple[Any, list[Any]]:
@@ -228,4 +228,26 @@ def test_a_damaged_large_value_is_whole_again_once_it_is_written_again(saver: Sa
     saver.repair("t", by="ann", reason="a disk that failed")
     assert graph.invoke(None, thread()) == done
     assert graph.get_state(thread()).values == done
+    assert saver.verify().is_sound
+
+
+def test_a_repaired_thread_that_has_lost_a_base_is_not_pruned(saver: Saver) -> None:
+    graph = chain(("a", note("a")), ("ask", ask("ask"))).compile(checkpointer=saver, name="g")
+    graph.invoke({}, thread())
+    spoil(saver, "delete from checkpoints where seq = 3")
+    saver.repair("t")
+    with pytest.raises(CorruptRecordError, match="its base 3 is missing"):
+        saver.prune("t", keep_last=1)
+
+
+def test_pruning_leaves_the_end_of_a_lineage_that_a_repair_went_on_from(saver: Saver) -> None:
+    """The checkpoint that was kept is lost; the one before it, which was only held, is where its lineage ends now."""
+    graph = letters("abcd").compile(checkpointer=saver, name="g")
+    graph.invoke({}, thread())
+    saver.prune("t", keep_last=1)
+    spoil(saver, "delete from checkpoints where step = 4")
+    saver.repair("t")
+    graph.invoke(None, thread())
+    assert saver.verify().is_sound
+    saver.prune("t", keep_last=1)
     assert saver.verify().is_sound

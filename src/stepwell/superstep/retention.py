@@ -125,7 +125,8 @@ def _chosen(shown: Sequence[Point], notes: Sequence[Note], policy: Policy) -> It
 def _held(outline: Outline, kept: Collection[int]) -> tuple[set[int], set[int]]:
     """Return the checkpoints that what is kept cannot do without, and the records that these were made of. What is held
     for one channel holds nothing for its others."""
-    held: dict[int, frozenset[str]] = dict.fromkeys(_answerable(outline, kept), frozenset())
+    pinned = (point.seq for point in outline.points if point.seq in outline.pinned and point.seq not in kept)
+    held: dict[int, frozenset[str]] = dict.fromkeys((*_answerable(outline, kept), *pinned), frozenset())
     records: set[int] = set()
     waiting: list[tuple[int, frozenset[str] | None]] = [(seq, None) for seq in kept]
     while waiting:

@@ -105,7 +105,7 @@ def _see(reader: Reader, thread: ThreadRow, policy: Policy) -> _Seen:
     thread_id = thread.thread_id
     anchors = reader.anchors(thread_id)
     checkpoints = list(_chained(reader.outline(thread_id), thread_id, anchors))
-    records = list(reader.record_outline(thread_id))
+    records = list(_based(reader.record_outline(thread_id), thread_id, checkpoints, anchors))
     runs = reader.runs(thread_id)
     outline = Outline(
         [Point(*row[:6]) for row in checkpoints],
@@ -130,6 +130,21 @@ def _chained(
         yield row
 
 
+def _based(
+    rows: Iterator[RecordOutline],
+    thread_id: str,
+    checkpoints: Sequence[CheckpointOutline],
+    anchors: Sequence[AnchorRow],
+) -> Iterator[RecordOutline]:
+    """Yield the rows; raise where one stands on a checkpoint that was lost."""
+    known = {0, *(row.seq for row in checkpoints), *(anchor.seq for anchor in anchors)}
+    for row in rows:
+        if row.base_seq not in known:
+            reason = f"its base {row.base_seq} is missing"
+            raise CorruptRecordError(record=f"record {row.seq} of thread {thread_id}", reason=reason)
+        yield row
+
+
 def _needs(reader: Reader, thread_id: str, seq: int, channels: Collection[str] | None) -> Needed:
     (row,) = reader.checkpoints(thread_id, [seq])
     with layout.reading(row_name(row)):
@@ -144,11 +159,12 @@ def _gap(row: AnchorRow) -> Gap:
 
 
 def _pinned(reader: Reader, thread: ThreadRow, records: Sequence[RecordOutline]) -> set[int]:
-    """Return the checkpoints from which a lineage was forked, on which a question or a doubt is open, from which a run
-    goes on, and on which the thread's last row stands."""
+    """Return the checkpoints in which a lineage ends or from which one was forked, on which a question or a doubt is
+    open, from which a run goes on, and on which the thread's last row stands."""
     thread_id = thread.thread_id
     lineages = reader.lineages(thread_id)
-    pinned = {row.parent_seq for row in lineages if row.parent_seq is not None}
+    heads = {row.head_seq for row in lineages}
+    pinned = heads | {row.parent_seq for row in lineages if row.parent_seq is not None}
     bases = {row.seq: row.base_seq for row in records}
     last = before_the_whole(thread.head_seq, {seq for seq, base_seq in bases.items() if not base_seq})
     pinned.add(bases.get(last, last))
@@ -157,7 +173,6 @@ def _pinned(reader: Reader, thread: ThreadRow, records: Sequence[RecordOutline])
     crashed = reader.run(thread.run_id) if thread.run_id else None
     if crashed is not None:
         pinned.add(crashed.base_seq)
-    heads = {row.head_seq for row in lineages}
     if any(row.kind in lifecycle.PAUSES and row.base_seq in heads for row in records):
         pinned |= set(unanswered(reader, thread_id))  # a question may be known by the id it had before an edit
     return pinned
