@@ -6,7 +6,18 @@ from typing import Any
 
 import pytest
 
-from stepwell import InvalidWaitError, SqliteSaver, WaitTimeoutError, points, sleep, sleep_until, task, wait_for
+from stepwell import (
+    Command,
+    InvalidWaitError,
+    SqliteSaver,
+    WaitTimeoutError,
+    interrupt,
+    points,
+    sleep,
+    sleep_until,
+    task,
+    wait_for,
+)
 from stepwell.testing import FakeClock, SimulatedCrash
 from tests.runtime.deaths import Deaths, Saver
 from tests.runtime.graphs import Call, Counted, chain, fan, note, thread
@@ -147,6 +158,30 @@ def test_S5_a_crash_beside_a_waiting_task_leaves_its_deadline(kept: Saver, death
     assert graph.get_state(thread()).tasks[0].waiting[0].until == at(60)
     left = graph.invoke(None, thread())
     assert (left["log"], waiting(left)[0].until) == (["slow"], at(60))
+
+
+@pytest.mark.parametrize("wait", [lambda: wait_for("answer", timeout=60), lambda: sleep(60)], ids=["wait", "sleep"])
+def test_S5_a_node_that_runs_again_for_another_reason_leaves_the_deadline_of_its_wait(
+    call: Call, kept: Saver, clock: FakeClock, wait: Any
+) -> None:
+    @task
+    def waits() -> Any:
+        return wait()
+
+    @task
+    def asks() -> Any:
+        return interrupt("sure?")
+
+    def both(state: Any) -> dict[str, list[str]]:
+        waited, asked = waits(), asks()
+        answer = asked.result()
+        waited.result()
+        return {"log": [answer]}
+
+    graph = chain(("both", both)).compile(checkpointer=kept)
+    assert waiting(call(graph, {}, thread()))[0].until == at(60)
+    clock.advance(50)
+    assert waiting(call(graph, Command(resume="yes"), thread()))[0].until == at(60)
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
