@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from stepwell import (
+    END,
     START,
     Command,
     EffectInDoubtError,
@@ -277,6 +278,13 @@ def test_effects_in_loops_have_a_key_each(call: Call, outside: Outside) -> None:
     charge = charging(outside)
     graph = one(lambda state: {"log": [charge(1) for _ in range(3)]}, InMemorySaver())
     assert call(graph, {}, thread()) == {"log": ["1 #1", "1 #2", "1 #3"]}
+
+
+def test_effects_in_a_loop_of_the_graph_have_a_key_each_round(call: Call, outside: Outside) -> None:
+    charge = charging(outside)
+    graph = StateGraph(Log).add_node("pay", lambda state: {"log": [charge(1)]}).add_edge(START, "pay")
+    graph.add_conditional_edges("pay", lambda state: "pay" if len(state["log"]) < 3 else END, ["pay", END])
+    assert call(graph.compile(checkpointer=InMemorySaver()), {}, thread()) == {"log": ["1 #1", "1 #2", "1 #3"]}
 
 
 def test_gathered_effects_keep_their_receipts(outside: Outside) -> None:
