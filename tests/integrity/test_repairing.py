@@ -9,6 +9,7 @@ from stepwell import (
     CorruptRecordError,
     EffectInDoubtError,
     InvalidConfigError,
+    Overwrite,
     ThreadBusyError,
     UnknownCheckpointError,
     UnknownThreadError,
@@ -251,3 +252,15 @@ def test_pruning_leaves_the_end_of_a_lineage_that_a_repair_went_on_from(saver: S
     assert saver.verify().is_sound
     saver.prune("t", keep_last=1)
     assert saver.verify().is_sound
+
+
+def test_a_thread_that_has_lost_what_an_anchor_holds_is_not_pruned(saver: Saver) -> None:
+    """Nothing needs it any more, but for the gap behind it."""
+    nodes: Any = (("a", lambda state: {"log": Overwrite(["a"])}), ("b", lambda state: {}), ("c", lambda state: {}))
+    graph = chain(*nodes).compile(checkpointer=saver)
+    graph.invoke({}, thread())
+    saver.prune("t", keep_last=1)
+    graph.invoke({}, thread())
+    spoil(saver, "delete from checkpoints where seq = (select min(seq) from anchors where held = 1)")
+    with pytest.raises(CorruptRecordError, match="held by an anchor"):
+        saver.prune("t", keep_last=1)

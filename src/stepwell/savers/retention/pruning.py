@@ -121,13 +121,17 @@ def _chained(
     rows: Iterator[CheckpointOutline], thread_id: str, anchors: Sequence[AnchorRow]
 ) -> Iterator[CheckpointOutline]:
     """Yield the rows; raise where one that was lost would be hidden by pruning what followed it."""
-    digests = {anchor.seq: anchor.row_digest for anchor in anchors}
+    digests = {anchor.seq: anchor.row_digest for anchor in anchors if not anchor.held}
     for row in rows:
         if row.parent_seq is not None and digests.get(row.parent_seq) != row.parent_digest:
             reason = f"its parent {row.parent_seq} is missing, or another row than the one it was written on"
             raise CorruptRecordError(record=f"checkpoint {row.seq} of thread {thread_id}", reason=reason)
         digests[row.seq] = row.digest
         yield row
+    for anchor in anchors:
+        if digests.get(anchor.seq) != anchor.row_digest:
+            reason = "it is missing, and held by an anchor" if anchor.seq not in digests else "it is not what was held"
+            raise CorruptRecordError(record=f"checkpoint {anchor.seq} of thread {thread_id}", reason=reason)
 
 
 def _based(
@@ -137,7 +141,7 @@ def _based(
     anchors: Sequence[AnchorRow],
 ) -> Iterator[RecordOutline]:
     """Yield the rows; raise where one stands on a checkpoint that was lost."""
-    known = {0, *(row.seq for row in checkpoints), *(anchor.seq for anchor in anchors)}
+    known = {0, *(row.seq for row in checkpoints), *(anchor.seq for anchor in anchors if not anchor.held)}
     for row in rows:
         if row.base_seq not in known:
             reason = f"its base {row.base_seq} is missing"
