@@ -2,12 +2,14 @@
 
 import asyncio
 import gc
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stepwell import END, START, InMemorySaver, StateGraph
+from stepwell import END, START, InMemorySaver, SqliteSaver, StateGraph
 from tests.runtime.graphs import Log, thread
 
 
@@ -61,6 +63,18 @@ def test_a_sync_node_and_its_router_are_one_turn_of_a_pool_thread() -> None:
         assert loop.hand_backs == 5
     finally:
         loop.close()
+
+
+def test_a_loop_that_runs_were_made_on_is_free_to_go(tmp_path: Path) -> None:
+    with SqliteSaver(tmp_path / "threads.db") as saver:
+        graph: Any = counting(3).compile(checkpointer=saver)
+        loop = CountingLoop()
+        assert loop.run_until_complete(graph.ainvoke({}, thread())) == {"log": ["x"] * 3}
+        loop.close()
+        gone = weakref.ref(loop)
+        del loop
+        gc.collect()
+        assert gone() is None
 
 
 def test_an_async_chain_without_waiting_takes_no_turn_of_the_loop() -> None:

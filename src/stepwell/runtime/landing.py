@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -43,10 +43,9 @@ class Landing(asyncio.Future[None]):
 
 
 class Bell:
-    """Wakes one loop for everything that has landed since it last looked."""
+    """Wakes one loop for everything that has landed since it last looked. Between writes it does not hold the loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._wake: Callable[[Callable[[], None]], object] = loop.call_soon_threadsafe
+    def __init__(self) -> None:
         self._landed: deque[Landing] = deque()
         self._rung = False
 
@@ -56,9 +55,10 @@ class Bell:
         if not self._rung:
             self._rung = True
             try:
-                self._wake(self._answer)
+                landing.get_loop().call_soon_threadsafe(self._answer)
             except RuntimeError:  # the loop is closed: nobody waits any more
-                return
+                self._rung = False
+                self._landed.clear()
 
     def _answer(self) -> None:
         self._rung = False
@@ -75,7 +75,7 @@ def land(future: Queued) -> Landing:
     loop = asyncio.get_running_loop()
     bell = _bells.get(loop)
     if bell is None:
-        bell = _bells.setdefault(loop, Bell(loop))
+        bell = _bells.setdefault(loop, Bell())
     landing = Landing(bell, loop)
     if future.done():
         landing.set_result(None)
