@@ -253,14 +253,15 @@ def test_a_cancelled_body_is_in_doubt(outside: Outside) -> None:
     assert outside.times == {5: 1}
 
 
+@pytest.mark.parametrize("timeout", [None, 60.0], ids=["in the node's task", "in a task of its own"])
 @pytest.mark.parametrize("store", ["memory", "file"])
 def test_the_receipt_of_a_body_that_has_returned_is_written_though_its_caller_is_cancelled(
-    outside: Outside, store: str, tmp_path: Any
+    outside: Outside, store: str, timeout: float | None, tmp_path: Any
 ) -> None:
     with InMemorySaver() if store == "memory" else SqliteSaver(tmp_path / "db") as saver:
         running: list[asyncio.Task[Any]] = []
 
-        @effect(on_doubt="raise")
+        @effect(on_doubt="raise", timeout=timeout)
         async def charge(amount: int) -> str:
             running[0].cancel()
             return outside.act("no key", amount)
