@@ -291,9 +291,17 @@ def test_N2_a_misplaced_or_unknown_limit_is_refused(config: dict[str, Any]) -> N
         carriers(lambda number: None).compile().invoke({"parcels": [1]}, config)
 
 
-@pytest.mark.parametrize("limit", [0, -1, True, "2"])
-def test_a_limit_is_a_positive_number(limit: Any) -> None:
-    with pytest.raises(InvalidConfigError, match="max_concurrency must be at least 1"):
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        (0, "at least 1, not 0"),
+        (-1, "at least 1, not -1"),
+        (True, "a whole number, and at least 1, not True"),
+        ("2", "a whole number, and at least 1, not '2'"),
+    ],
+)
+def test_a_limit_is_a_positive_number(limit: Any, told: str) -> None:
+    with pytest.raises(InvalidConfigError, match=f"max_concurrency must be {told}"):
         carriers(lambda number: None).compile().invoke({"parcels": [1]}, {"max_concurrency": limit})
 
 
