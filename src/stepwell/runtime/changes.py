@@ -31,8 +31,9 @@ from stepwell.plan.compatibility import (
 )
 from stepwell.plan.fingerprint import Shape, read_shape
 from stepwell.plan.tables import Plan
-from stepwell.store import CheckpointRow, EffectsQuery, Reader
+from stepwell.store import CheckpointRow, EffectRow, EffectsQuery, Reader
 from stepwell.superstep import body as layout, lifecycle
+from stepwell.superstep.effects.keys import compensation_key
 from stepwell.superstep.outcome import Interrupted, Outcome, Returned, Route, Succeeded
 from stepwell.superstep.state import Base
 
@@ -190,8 +191,13 @@ def effects_lacking(reader: Reader, loaded: Loaded) -> list[Problem]:
     return [
         Problem("effect", row.name, f"the effect {row.name!r}, of which a call is in doubt (key {row.key})")
         for row in found
-        if row.lineage == loaded.row.lineage and row.name not in registered
+        if row.lineage == loaded.row.lineage and row.name not in registered and not _undoes(row)
     ]
+
+
+def _undoes(row: EffectRow) -> bool:
+    """Tell whether it is a compensation: no node calls it, and its function need not be an effect."""
+    return row.key == compensation_key(row.position)
 
 
 def _needs(plan: Plan, loaded: Loaded) -> Needs:
