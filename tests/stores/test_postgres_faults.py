@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any, TypedDict
 from uuid import UUID
 
-import psycopg
 import psycopg_pool
 import pytest
 
 from stepwell import START, PostgresSaver, PostgresStore, SaverClosedError, StateGraph, StoreError
 from stepwell.errors import InvalidConfigError
 from stepwell.stores.postgres.schema import SCRIPTS
-from stepwell.stores.postgres.sql import SCHEMA
 from stepwell.stores.shared.migrating import known_migrations
 
 T1 = {"configurable": {"thread_id": "t1"}}
@@ -115,9 +113,3 @@ def test_I8_an_id_is_one_key_whatever_form_it_comes_in(conninfo: str) -> None:
         graph = counter(saver)
         graph.invoke({"n": 1}, {"configurable": {"thread_id": given}})
         assert graph.get_state({"configurable": {"thread_id": str(given)}}).values == {"n": 2}
-
-
-def test_the_tables_are_in_the_schema_that_was_named(conninfo: str) -> None:
-    with psycopg.connect(conninfo) as connection:
-        found = connection.execute("select distinct schemaname from pg_tables where tablename = 'threads'").fetchall()
-    assert found == [(SCHEMA,)]

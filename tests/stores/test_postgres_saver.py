@@ -139,6 +139,11 @@ def test_two_schemas_of_a_database_know_nothing_of_each_other(fresh: str) -> Non
         assert two.get_tuple(T1) is None
         assert one.store.is_same(two.store) is False
         assert list(one.store.verify()) == []
+    with psycopg.connect(fresh) as connection:
+        found = connection.execute(
+            "select distinct schemaname from pg_tables where schemaname !~ '^(pg_|information_)'"
+        )
+        assert set(found) == {("one",), ("Two-2$",)}
 
 
 def test_a_migration_that_fails_leaves_nothing(fresh: str) -> None:
