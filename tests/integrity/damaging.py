@@ -100,6 +100,10 @@ class Scene:
         self.connection.deserialize("main", self._sound)
         self.outside.done[:] = self._done
 
+    def count(self, table: str) -> int:
+        """Return how many rows of thread "t" a table has."""
+        return int(self.connection.execute(f"select count(*) from {table} where thread_id = 't'").get)
+
     def damage(self, damage: Damage) -> bool:
         """Carry the damage out; False where the table itself does not allow it."""
         where = " and ".join(f"{key} = ?" for key in TABLES[damage.table])

@@ -38,6 +38,19 @@ class Place:
         return OnPostgres(self._conninfo) if self._path is None else SqliteSaver(self._path)
 
 
+def count_rows(saver: Saver, table: str, thread_id: str) -> int:
+    """Return how many rows of a thread a table has, the database asked itself."""
+    statement = f"select count(*) from {table} where thread_id = '{thread_id}'"
+    if isinstance(saver, OnPostgres):
+        with psycopg.connect(saver.conninfo, options=f"-c search_path={SCHEMA}") as connection:
+            found = connection.execute(statement.encode()).fetchone()
+            assert found is not None
+            return int(found[0])
+    there = saver.store._writer.transactions.connection
+    assert there is not None
+    return int(there.execute(statement).get)
+
+
 def spoil(saver: Saver, statement: str) -> None:
     """Carry out a statement of SQLite's behind the saver's back; it must change something."""
     if isinstance(saver, OnPostgres):

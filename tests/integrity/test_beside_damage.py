@@ -1,10 +1,12 @@
 """What can still be done where a thread is damaged: it is deleted whole, and hides no other thread in a list."""
 
+from itertools import combinations
+
 import pytest
 
 from stepwell import CorruptRecordError
 from tests.integrity.damaging import TABLES, Scene
-from tests.integrity.spoiling import Saver, spoil
+from tests.integrity.spoiling import Saver, count_rows, spoil
 from tests.runtime.graphs import letters, thread
 
 
@@ -20,6 +22,36 @@ def test_a_thread_whose_own_row_is_gone_is_deleted_whole() -> None:
     assert left == [[(0,)]] * len(TABLES)
     scene.graph.invoke({}, thread("t"))
     assert scene.saver.verify().is_sound
+
+
+def test_a_thread_is_deleted_whole_whatever_tables_have_lost_its_rows() -> None:
+    scene = Scene()
+    lossy = ("threads", "runs", "checkpoints", "records", "lineages", "effects")
+    left: list[object] = []
+    for lost in (some for many in range(len(lossy) + 1) for some in combinations(lossy, many)):
+        scene.restore()
+        for table in lost:
+            scene.connection.execute(f"delete from {table} where thread_id = 't'")
+        scene.saver.delete_thread("t")
+        left += [(lost, table) for table in sorted(TABLES.keys() - {"threads"}) if scene.count(table)]
+    assert left == []
+    assert scene.saver.verify().is_sound, "the other thread is as it was"
+
+
+@pytest.mark.parametrize("lost", ["ordinal = 1", "ordinal > 1"])
+def test_the_log_of_a_run_whose_row_is_lost_is_told_of_and_deleted_with_its_thread(saver: Saver, lost: str) -> None:
+    graph = letters("ab").compile(checkpointer=saver, name="g", events=True)
+    graph.invoke({}, thread())
+    graph.invoke({}, thread("other"))
+    spoil(saver, "delete from runs where thread_id = 't'")
+    (fault, *_) = [fault for fault in saver.verify("t").faults if fault.table == "events"]
+    assert "its run" in fault.reason
+    spoil(saver, f"delete from events where thread_id = 't' and {lost}")
+    assert "events" in {fault.table for fault in saver.verify().faults}
+    saver.delete_thread("t")
+    assert count_rows(saver, "events", "t") == 0
+    assert count_rows(saver, "events", "other") > 0
+    assert saver.verify().is_sound
 
 
 @pytest.mark.parametrize(

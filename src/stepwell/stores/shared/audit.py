@@ -277,7 +277,7 @@ class _Thread:
 
     def _event(self, row: EventRow) -> None:
         last, digest = self._logs.get(row.run_id, (0, NO_DIGEST))
-        if row.run_id not in self._runs:
+        if row.run_id not in self._runs and row.run_id not in self._logs:
             self._fault("events", row.ordinal, f"its run {row.run_id!r} is missing")
         if row.ordinal != last + 1:
             self._fault("events", row.ordinal, f"event {last + 1} of run {row.run_id!r} is missing before it")

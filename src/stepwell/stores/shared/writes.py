@@ -45,13 +45,13 @@ from stepwell.stores.shared.statements import Leases, Statements
 
 _CONTENT = (
     "delete_key",  # first: see there
+    "delete_events",  # before what tells which runs the thread had
     "delete_checkpoints",
     "delete_records",
     "delete_blobs",
     "delete_lineages",
     "delete_anchors",
     "delete_effects",
-    "delete_events",
     "delete_runs",
     "delete_inbox",
 )

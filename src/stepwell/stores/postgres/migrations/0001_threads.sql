@@ -187,6 +187,8 @@ create table stepwell.events (
   primary key (run_id, ordinal)
 );
 
+create index events_of_thread on stepwell.events (thread_id) where ordinal = 1;
+
 create table stepwell.anchors (
   thread_id     text collate "C" not null,
   seq           bigint           not null,

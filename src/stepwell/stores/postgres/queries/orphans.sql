@@ -1,4 +1,5 @@
--- Rows that belong to no thread, events to no run: table name, and the thread id they carry. Locks nothing.
+-- Rows that belong to no thread: table name, and the thread id they carry. Events also where no run and no first event
+-- tells that the thread has them. Locks nothing.
 select distinct 'checkpoints', thread_id from stepwell.checkpoints as r
 where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
 union all
@@ -10,6 +11,12 @@ where not exists (select from stepwell.threads as o where o.thread_id = r.thread
 union all
 select distinct 'events', thread_id from stepwell.events as r
 where not exists (select from stepwell.runs as o where o.run_id = r.run_id)
+  and (
+    not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)
+    or not exists (
+      select from stepwell.events as o where o.run_id = r.run_id and o.ordinal = 1 and o.thread_id = r.thread_id
+    )
+  )
 union all
 select distinct 'lineages', thread_id from stepwell.lineages as r
 where not exists (select from stepwell.threads as o where o.thread_id = r.thread_id)

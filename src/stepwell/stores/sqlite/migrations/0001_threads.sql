@@ -184,6 +184,8 @@ create table events (
   primary key (run_id, ordinal)
 ) strict, without rowid;
 
+create index events_of_thread on events (thread_id) where ordinal = 1;
+
 create table anchors (
   thread_id     text    not null,
   seq           integer not null,
