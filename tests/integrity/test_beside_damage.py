@@ -1,13 +1,14 @@
 """What can still be done where a thread is damaged: it is deleted whole, and hides no other thread in a list."""
 
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
 from stepwell import CorruptRecordError
 from tests.integrity.damaging import TABLES, Scene
 from tests.integrity.spoiling import Saver, count_rows, spoil
-from tests.runtime.graphs import letters, thread
+from tests.runtime.graphs import ask, chain, letters, note, thread
 
 
 def test_a_thread_whose_own_row_is_gone_is_deleted_whole() -> None:
@@ -52,6 +53,21 @@ def test_the_log_of_a_run_whose_row_is_lost_is_told_of_and_deleted_with_its_thre
     assert count_rows(saver, "events", "t") == 0
     assert count_rows(saver, "events", "other") > 0
     assert saver.verify().is_sound
+
+
+@pytest.mark.parametrize(
+    "lost", ["records where seq = 4", "runs", "checkpoints where seq = 2", "events where ordinal = 3"]
+)
+def test_a_thread_that_has_lost_a_row_is_not_exported(saver: Saver, tmp_path: Path, lost: str) -> None:
+    graph = chain(("a", note("a")), ("b", ask("b"))).compile(checkpointer=saver, name="g", events=True)
+    graph.invoke({}, thread())
+    saver.export_thread("t", tmp_path / "whole")
+    spoil(saver, f"delete from {lost}")
+    (fault, *_) = saver.verify("t").faults
+    with pytest.raises(CorruptRecordError) as refused:
+        saver.export_thread("t", tmp_path / "file")
+    assert (refused.value.fields()["table"], refused.value.fields()["reason"]) == (fault.table, fault.reason)
+    assert [path.name for path in tmp_path.iterdir() if "file" in path.name] == []
 
 
 @pytest.mark.parametrize(

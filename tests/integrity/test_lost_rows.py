@@ -160,6 +160,8 @@ def test_a_row_that_is_gone_is_missed(life: str, is_encrypted: bool) -> None:
             wrong.append(f"{told}: verify finds nothing")
         if not is_sound and copies(scene):
             wrong.append(f"{told}: it is copied")
+        if not is_sound and exports(scene):
+            wrong.append(f"{told}: it is exported")
         gone = damage.row["run_id"] if damage.table == "runs" else None
         answers = ask_all({name: view for name, view in asked.items() if gone is None or gone not in name})
         wrong += [
@@ -182,6 +184,14 @@ def copies(scene: Scene) -> bool:
     except (CorruptRecordError, UnknownThreadError):
         return False
     return True
+
+
+def exports(scene: Scene) -> bool:
+    """Tell whether the thread can be exported as it stands."""
+    with TemporaryDirectory() as folder, suppress(CorruptRecordError, UnknownThreadError):
+        scene.saver.export_thread("t", Path(folder) / "thread")
+        return True
+    return False
 
 
 def said(damage: Damage) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from stepwell.ids import TaskIds, structural_hash
 from stepwell.runtime.admission import ATTEMPTS
 from stepwell.runtime.editing.origins import origin_record, root_of
 from stepwell.runtime.effects.bringing import copied_effects
-from stepwell.savers.integrity.examining import examine
+from stepwell.savers.integrity.examining import check_sound
 from stepwell.store import (
     NO_DIGEST,
     AnchorRow,
@@ -77,21 +77,12 @@ def _read(reader: Reader, source: str) -> Original:
     if thread is None:
         raise UnknownThreadError(thread_id=source)
     checkpoints, records = reader.everything(source)
-    _check_sound(reader, source)
+    check_sound(reader, source)
     runs = reader.runs(source)
     logs = [reader.events(run.run_id) for run in reversed(runs) if run.events or run.run_id == thread.run_id]
     events = [EventDraft(row.run_id, row.kind, row.created_at, row.body) for log in logs for row in log]
     lineages = reader.lineages(source) if thread.lineages > 1 else []
     return Original(thread, checkpoints, records, runs, events, reader.blobs(source), reader.anchors(source), lineages)
-
-
-def _check_sound(reader: Reader, source: str) -> None:
-    """Raise CorruptRecordError where something of the thread is lost: the copy would be sealed without it."""
-    for fault in examine(reader, source).faults:
-        record = f"{fault.table} row of thread {source!r}" + (f" at {fault.place}" if fault.place else "")
-        raise CorruptRecordError(
-            record=record, reason=fault.reason, table=fault.table, thread_id=source, seq=fault.place
-        )
 
 
 def _claim(

@@ -124,7 +124,8 @@ class RetainingSaver(ReadingSaver):
         """Write a thread to a file of its own: all lineages, records, runs, logs, effects and messages, as one snapshot
         shows them. The file is on the disk on return; one that is there is not written over.
 
-        What is encrypted stays so, and takes its wrapped key along. Raises UnknownThreadError.
+        What is encrypted stays so, and takes its wrapped key along. Raises UnknownThreadError, and CorruptRecordError
+        where a row of the thread is damaged or missing.
         """
         return export_thread(self.store, thread_id_of(thread_id), path, self._clock.now())
 

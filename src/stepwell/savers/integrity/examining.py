@@ -93,6 +93,15 @@ def examine(reader: Reader, thread_id: str) -> Examination:
     return Examination(thread_id, tuple(new), old, checkpoints, _health(checkpoints))
 
 
+def check_sound(reader: Reader, thread_id: str) -> None:
+    """Raise CorruptRecordError where something of a thread is damaged or lost: what is made of it elsewhere would be
+    taken for whole. What a repair has left behind is none of it."""
+    for fault in examine(reader, thread_id).faults:
+        at = int(fault.place) if fault.place.isdecimal() else fault.place
+        record = f"{fault.table} row of thread {thread_id!r}" + (f" at {at!r}" if fault.place else "")
+        raise CorruptRecordError(record=record, reason=fault.reason, table=fault.table, thread_id=thread_id, seq=at)
+
+
 def as_left(faults: Sequence[Fault]) -> tuple[Left, ...]:
     """Return faults as a repair records them."""
     return tuple((fault.table, fault.place, fault.reason, fault.is_row) for fault in faults)

@@ -18,6 +18,7 @@ from stepwell.errors import (
     ThreadFileError,
     UnknownThreadError,
 )
+from stepwell.savers.integrity.examining import check_sound
 from stepwell.savers.retention.thread_file import FORMAT, Written, header_of, rows_of
 from stepwell.store import (
     AnchorRow,
@@ -71,10 +72,12 @@ class ThreadFile(NamedTuple):
 
 
 def export_thread(store: Store, thread_id: str, path: PathName, now: int) -> ThreadFile:
-    """Write every row of a thread to a file, as one snapshot shows it. Raises UnknownThreadError."""
+    """Write every row of a thread to a file, as one snapshot shows it. Raises UnknownThreadError, and
+    CorruptRecordError where something of it is damaged or lost."""
     with store.reading() as reader:
         if reader.thread(thread_id) is None:
             raise UnknownThreadError(thread_id=thread_id)
+        check_sound(reader, thread_id)
         columns = {name: list(names) for name, names in COLUMNS.items()}
         file = Written(Path(path), {"format": FORMAT, "thread_id": thread_id, "exported_at": now, "columns": columns})
         try:
