@@ -27,7 +27,7 @@ from stepwell import (
     SqliteStore,
     WrongKeyError,
 )
-from stepwell.stores.encrypted import reader
+from stepwell.stores.encrypted import filtering
 from tests.encryption.conftest import begin, behind, encrypted, opened, talk
 from tests.runtime.graphs import thread
 
@@ -189,6 +189,8 @@ def test_without_a_key_threads_can_be_listed_verified_and_deleted_and_nothing_el
         assert [(each.thread_id, each.status) for each in listed] == [("u", "paused"), ("t", "paused")]
         assert "encrypted" in (listed[0].damage or "")
         assert list(locked.store.verify()) == []
+        assert {weight.thread_id for weight in locked.stats().threads} == {"t", "u"}
+        assert locked.export_thread("t", path.with_suffix(".thread")).rows > 0
         graph = talk(locked)
         for refused in (
             lambda: graph.invoke({"log": []}, thread("new")),
@@ -349,7 +351,7 @@ def test_a_thread_that_never_began_is_deleted_with_its_key(path: Path, key: byte
 
 
 def test_filters_on_metadata_select_what_they_do_in_plain(key: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "PAGE", 8)  # less than there is to look through
+    monkeypatch.setattr(filtering, "PAGE", 8)  # less than there is to look through
     filters = ({"even": True}, {"even": 1}, {"number": 7.0}, {"even": True, "step": 20}, {"none": 0})
     found = []
     for encryption in (None, Encryption({"k": key})):

@@ -15,7 +15,7 @@ from stepwell.errors import InvalidConfigError, InvalidItemError, UnsupportedSto
 from stepwell.items import ItemTable, TTLConfig
 from stepwell.savers.reading import ReadingSaver
 from stepwell.store import Store
-from stepwell.stores.encrypted.encryption import Encryption
+from stepwell.stores.encrypted.encryption import Encryption, checked_encryption
 from stepwell.stores.encrypted.wrapping import with_encryption
 from stepwell.stores.sqlite.connection import MEMORY
 from stepwell.stores.sqlite.saver import SqliteStore as Database
@@ -93,6 +93,7 @@ class SqliteStore(OpenedItems):
                 f'SqliteStore takes a path or a saver, not a {given}: pass SqliteStore("threads.db").', reason="no path"
             )
         if not isinstance(place, ReadingSaver):
+            checked_encryption(encryption)
             rows = with_encryption(Database(place, synchronous=synchronous), encryption)
             super().__init__(rows, ttl, clock, shared=False)
         elif encryption is None:

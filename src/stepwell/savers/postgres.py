@@ -14,9 +14,9 @@ from stepwell.errors import InvalidConfigError, UnsupportedStorageError
 from stepwell.items import TTLConfig
 from stepwell.savers.items import OpenedItems, refuse_index
 from stepwell.savers.keeping import KeepingSaver
-from stepwell.savers.reading import OnUnknownType, ReadingSaver
+from stepwell.savers.reading import OnUnknownType, ReadingSaver, hook_of
 from stepwell.savers.retention.choosing import ttl_of
-from stepwell.stores.encrypted.encryption import Encryption
+from stepwell.stores.encrypted.encryption import Encryption, checked_encryption
 from stepwell.stores.encrypted.wrapping import with_encryption_later
 from stepwell.stores.postgres import MAX_SIZE, MIN_SIZE
 from stepwell.stores.shared.compressing import checked_size
@@ -55,10 +55,12 @@ class PostgresSaver(KeepingSaver):
         ttl: Any = None,
         compress_above: int | None = None,
     ) -> None:
-        above = checked_size(compress_above)
+        above, kept_for = checked_size(compress_above), None if ttl is None else ttl_of(ttl)
+        hook_of(on_unknown_type)
+        checked_encryption(encryption)
         self._database = _opened("PostgresSaver", conninfo, pool, schema, min_size, max_size)
         super().__init__(with_encryption_later(self._database, encryption, compress_above=above), on_unknown_type)
-        self._ttl = None if ttl is None else ttl_of(ttl)
+        self._ttl = kept_for
 
     @classmethod
     def from_conn_string(cls, conn_string: str, *, schema: str = SCHEMA, **options: Any) -> Self:

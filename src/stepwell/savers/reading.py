@@ -37,7 +37,7 @@ class ReadingSaver(Mending):
 
     def __init__(self, store: Store, on_unknown_type: OnUnknownType = None) -> None:
         self.store = store
-        self.on_unknown_type = _hook(on_unknown_type)
+        self.on_unknown_type = hook_of(on_unknown_type)
         self._clock: Clock = SystemClock()
         self._known: dict[str, Known] = {}
         registry = Registry().with_types(Send, Command, Interrupt, Overwrite)
@@ -182,7 +182,7 @@ def _addressed(config: Config) -> RunConfig:
     return checked
 
 
-def _hook(given: OnUnknownType) -> Callable[[str, Any], Any] | None:
+def hook_of(given: OnUnknownType) -> Callable[[str, Any], Any] | None:
     """Return what the codec calls for a type that is not listed."""
     if given is None or given == "raise":
         return None

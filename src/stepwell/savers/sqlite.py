@@ -12,9 +12,9 @@ from typing import Any, Self
 
 from stepwell.errors import InvalidConfigError, UnsupportedStorageError
 from stepwell.savers.keeping import KeepingSaver
-from stepwell.savers.reading import OnUnknownType
+from stepwell.savers.reading import OnUnknownType, hook_of
 from stepwell.savers.retention.choosing import ttl_of
-from stepwell.stores.encrypted.encryption import Encryption
+from stepwell.stores.encrypted.encryption import Encryption, checked_encryption
 from stepwell.stores.encrypted.wrapping import with_encryption
 from stepwell.stores.shared.compressing import checked_size, with_compression
 from stepwell.stores.sqlite.saver import SqliteStore
@@ -62,10 +62,12 @@ class SqliteSaver(KeepingSaver):
                 'pass the file\'s name, as in SqliteSaver("threads.db"); the saver opens its own connections.',
                 reason="not a path",
             )
-        above = checked_size(compress_above)
+        above, kept_for = checked_size(compress_above), None if ttl is None else ttl_of(ttl)
+        hook_of(on_unknown_type)
+        checked_encryption(encryption)
         rows = SqliteStore(path, synchronous=synchronous, migrate=migrate)
         super().__init__(with_compression(with_encryption(rows, encryption), above), on_unknown_type)
-        self._ttl = None if ttl is None else ttl_of(ttl)
+        self._ttl = kept_for
 
     @classmethod
     def from_conn_string(
@@ -73,16 +75,20 @@ class SqliteSaver(KeepingSaver):
         conn_string: str,
         *,
         synchronous: str = "full",
+        on_unknown_type: OnUnknownType = "raise",
         migrate: bool = True,
         encryption: Encryption | None = None,
+        ttl: Any = None,
         compress_above: int | None = None,
     ) -> Self:
         """Open the file for one block: `with SqliteSaver.from_conn_string("threads.db") as saver: ...`."""
         return cls(
             conn_string,
             synchronous=synchronous,
+            on_unknown_type=on_unknown_type,
             migrate=migrate,
             encryption=encryption,
+            ttl=ttl,
             compress_above=compress_above,
         )
 

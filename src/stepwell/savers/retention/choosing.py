@@ -9,7 +9,13 @@ from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
-from stepwell.errors import CorruptRecordError, InvalidConfigError, ThreadBusyError
+from stepwell.errors import (
+    CorruptRecordError,
+    DatabaseEncryptedError,
+    EncryptionError,
+    InvalidConfigError,
+    ThreadBusyError,
+)
 from stepwell.runtime.config import thread_id_of
 from stepwell.savers.retention.open_work import open_work
 from stepwell.savers.retention.pruning import PrunedThread, prune_thread
@@ -71,7 +77,7 @@ def prune(
     chosen = _strategy(strategy, keep_last, before)
     one = isinstance(threads, str | int | UUID)
     report = PruneReport()
-    for thread_id, updated_at in _chosen(store, threads):
+    for thread_id, updated_at in _chosen(store, threads, report):
         if chosen != "delete":
             policy = Policy(1 if chosen == "keep_latest" else keep_last, before)
             _each(report, thread_id, one, partial(_prune, store, report, thread_id, policy, now))
@@ -86,7 +92,7 @@ def sweep(store: Store, now: int, ttl: Ttl, unfinished: bool, filter: Mapping[st
     if not isinstance(filter, Mapping):
         raise InvalidConfigError(reason=f"filter is a mapping, not {filter!r}", key="filter")
     report = PruneReport()
-    for thread_id, updated_at in _chosen(store, filter):
+    for thread_id, updated_at in _chosen(store, filter, report):
         if updated_at is None or updated_at < before:
             _each(report, thread_id, False, partial(_expire, store, report, thread_id, now, ttl, before, unfinished))
     return report
@@ -154,10 +160,14 @@ def _strategy(strategy: Any, keep_last: Any, before: int | None) -> str | None:
     return strategy if isinstance(strategy, str) else None
 
 
-def _chosen(store: Store, threads: Threads) -> Iterator[tuple[str, int | None]]:
-    """Yield ids, and when the thread was last changed, where that is at hand."""
+def _chosen(store: Store, threads: Threads, report: PruneReport) -> Iterator[tuple[str, int | None]]:
+    """Yield ids, and when the thread was last changed, where that is at hand. A filter selects no thread whose metadata
+    cannot be read: it is listed as damaged, and left as it is."""
     if isinstance(threads, Mapping):
         for summary in list_threads(store, None, threads or None, None, None):
+            if threads and summary.damage is not None:
+                report.skipped[summary.thread_id] = summary.damage
+                continue
             yield (
                 summary.thread_id,
                 (summary.updated_at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1),
@@ -171,10 +181,12 @@ def _chosen(store: Store, threads: Threads) -> Iterator[tuple[str, int | None]]:
 
 
 def _each(report: PruneReport, thread_id: str, one: bool, work: Callable[[], None]) -> None:
-    """Do it; of many threads, one that is busy or damaged keeps the others from nothing."""
+    """Do it; of many threads, one that is busy, damaged, or whose key is not at hand keeps the others from nothing."""
     try:
         work()
-    except (ThreadBusyError, CorruptRecordError) as error:
+    except DatabaseEncryptedError:
+        raise
+    except (ThreadBusyError, CorruptRecordError, EncryptionError) as error:
         if one:
             raise
         report.skipped[thread_id] = str(error)

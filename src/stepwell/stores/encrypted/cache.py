@@ -9,10 +9,11 @@ from __future__ import annotations
 import ormsgpack
 
 from stepwell.clock import SystemClock
+from stepwell.errors import InvalidConfigError, InvalidKeyError
 from stepwell.store import WHOLE_DATABASE, KeyRow, is_encrypted
 from stepwell.store.cache import Cache, CacheKey
 from stepwell.stores.encrypted.cipher import DataKey, NotAuthentic
-from stepwell.stores.encrypted.encryption import Encryption
+from stepwell.stores.encrypted.encryption import Encryption, checked_encryption
 from stepwell.stores.encrypted.keyring import Keyring
 
 _KEPT = CacheKey("", "", "data key")
@@ -25,6 +26,12 @@ class EncryptedCache:
     """
 
     def __init__(self, cache: Cache, encryption: Encryption) -> None:
+        if not all(callable(getattr(cache, verb, None)) for verb in ("get", "set")):
+            raise InvalidConfigError(
+                reason=f'a cache goes in here, as SqliteCache("cache.db"), not a {type(cache).__name__}', key="cache"
+            )
+        if checked_encryption(encryption) is None:
+            raise InvalidKeyError(reason="A cache is encrypted by an Encryption(...), and None was given")
         self._cache = cache
         self._keys = Keyring(encryption, SystemClock(), self._read)
 

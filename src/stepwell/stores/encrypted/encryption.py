@@ -36,8 +36,8 @@ class Encryption:
                 raise InvalidKeyError(reason=f"Keys are a dict of them by id, or a KeyService, not a {kind}")
             if current is not None:
                 raise InvalidKeyError(reason="A key service says itself which key wraps: leave current= out")
-        if cached_keys < 1:
-            raise InvalidKeyError(reason=f"cached_keys is at least 1, not {cached_keys}")
+        if isinstance(cached_keys, bool) or not isinstance(cached_keys, int) or cached_keys < 1:
+            raise InvalidKeyError(reason=f"cached_keys is a number from 1 on, not {cached_keys!r}")
         self.service: KeyService = LocalKeys(keys, current) if isinstance(keys, Mapping) else keys
         self.accept_plaintext = accept_plaintext
         self.cached_keys = cached_keys
@@ -52,3 +52,10 @@ class Encryption:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an Encryption holds keys and is not pickled: make one in each process")
+
+
+def checked_encryption(given: object) -> Encryption | None:
+    """Return what a saver was given as `encryption=`; InvalidKeyError where it is something else."""
+    if given is None or isinstance(given, Encryption):
+        return given
+    raise InvalidKeyError(reason=f"encryption= takes an Encryption(...), not a {type(given).__name__}")

@@ -19,6 +19,7 @@ from typing import TypeVar
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import KeyServiceError, StepwellError, WrongKeyError
+from stepwell.ids import is_holdable
 from stepwell.store import KeyRow, seal_key
 from stepwell.stores.encrypted.cipher import KEY_BYTES, NAME_BYTES, DataKey
 from stepwell.stores.encrypted.encryption import Encryption
@@ -61,11 +62,7 @@ class Keyring:
         found = self._unwrapped.get(row.name)
         if found is not None and found[0] == row.thread_id:
             return found[1]
-        context = KeyContext(row.thread_id, row.name.hex())
-        secret = self._ask(context, lambda: self._service.unwrap(row.key_id, row.wrapped, context))
-        if not isinstance(secret, bytes | bytearray) or len(secret) != KEY_BYTES:
-            raise WrongKeyError(key_id=row.key_id, owner=context.owner, thread_id=row.thread_id)
-        key = DataKey(row.name, bytes(secret))
+        key = DataKey(row.name, self._unwrap(row))
         with self._lock:
             self._unwrapped[row.name] = (row.thread_id, key)
             if len(self._unwrapped) > self._limit:
@@ -143,18 +140,36 @@ class Keyring:
 
     def wrapped(self, row: KeyRow, secret: bytes) -> KeyRow:
         """Return the row with its data key wrapped by the key that is to wrap it now."""
-        context = KeyContext(row.thread_id, row.name.hex())
-        key_id = self._ask(context, lambda: self._service.key_id(context))
-        wrapped = self._ask(context, lambda: self._service.wrap(key_id, secret, context))
+        context = _context(row)
+        key_id = self._key_id(context)
+        wrapped: object = self._ask(context, lambda: self._service.wrap(key_id, secret, context))
+        if not isinstance(wrapped, bytes | bytearray) or not wrapped:
+            raise _answered(context, "wrap", wrapped, "bytes")
         return seal_key(row._replace(key_id=key_id, wrapped=bytes(wrapped), digest=b""))
 
     def rewrapped(self, row: KeyRow) -> KeyRow | None:
-        """Return the row wrapped anew; None where the key that is to wrap it has done so already."""
-        context = KeyContext(row.thread_id, row.name.hex())
-        if self._ask(context, lambda: self._service.key_id(context)) == row.key_id:
+        """Return the row wrapped anew; None where the key that is to wrap it has done so already. What replaces the
+        only copy of a data key is shown to open first."""
+        if self._key_id(_context(row)) == row.key_id:
             return None
-        secret = self._ask(context, lambda: self._service.unwrap(row.key_id, row.wrapped, context))
-        return self.wrapped(row, secret)
+        secret = self._unwrap(row)
+        anew = self.wrapped(row, secret)
+        if self._unwrap(anew) != secret:
+            raise WrongKeyError(key_id=anew.key_id, owner=_context(row).owner, thread_id=row.thread_id)
+        return anew
+
+    def _unwrap(self, row: KeyRow) -> bytes:
+        context = _context(row)
+        secret: object = self._ask(context, lambda: self._service.unwrap(row.key_id, row.wrapped, context))
+        if not isinstance(secret, bytes | bytearray) or len(secret) != KEY_BYTES:
+            raise WrongKeyError(key_id=row.key_id, owner=context.owner, thread_id=row.thread_id)
+        return bytes(secret)
+
+    def _key_id(self, context: KeyContext) -> str:
+        key_id: object = self._ask(context, lambda: self._service.key_id(context))
+        if not isinstance(key_id, str) or not key_id or not is_holdable(key_id):
+            raise _answered(context, "key_id", key_id, "text that is not empty, valid Unicode and without NUL")
+        return key_id
 
     def _ask(self, context: KeyContext, question: Callable[[], Answer]) -> Answer:
         try:
@@ -164,6 +179,16 @@ class Keyring:
         except Exception as error:  # the user's code: its text may hold anything, and a run's error is stored
             told = type(error).__name__
             raise KeyServiceError(owner=context.owner, reason=told, thread_id=context.thread_id) from error
+
+
+def _context(row: KeyRow) -> KeyContext:
+    return KeyContext(row.thread_id, row.name.hex())
+
+
+def _answered(context: KeyContext, verb: str, answer: object, wanted: str) -> KeyServiceError:
+    """Return the error of a service that breaks the protocol. Its answer may be secret: only the type is told."""
+    told = f"{verb}() returned a {type(answer).__name__}, where {wanted} is due"
+    return KeyServiceError(owner=context.owner, reason=told, thread_id=context.thread_id)
 
 
 _rings: weakref.WeakSet[Keyring] = weakref.WeakSet()

@@ -5,12 +5,20 @@ The store selects by what is shown; where a filter asks for metadata, which is e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from stepwell.errors import CorruptRecordError, EncryptionError, LostKeyError, PlaintextRecordError, TamperedRecordError
+from stepwell.errors import (
+    CorruptRecordError,
+    EncryptionError,
+    LostKeyError,
+    MissingKeyError,
+    PlaintextRecordError,
+    TamperedRecordError,
+    WrongKeyError,
+)
 from stepwell.store import (
     DAMAGED,
     WHOLE_DATABASE,
@@ -38,15 +46,13 @@ from stepwell.store import (
     ThreadsQuery,
     is_encrypted,
 )
-from stepwell.stores.encrypted import sealer
+from stepwell.stores.encrypted import filtering, sealer
 from stepwell.stores.encrypted.cipher import DataKey, NotAuthentic
 from stepwell.stores.encrypted.faults import faults_of, missing_of
 from stepwell.stores.encrypted.keyring import Keyring
-from stepwell.stores.shared.filters import COLUMNS, filter_text, matches
+from stepwell.stores.shared.filters import filter_text, matches
 
 Row = TypeVar("Row")
-PAGE = 64
-"""How many rows are looked through at once for those whose metadata a filter selects."""
 
 
 class DecryptingReader:
@@ -88,17 +94,17 @@ class DecryptingReader:
 
     def history(self, query: HistoryQuery) -> list[CheckpointRow]:
         """Return checkpoints, newest first."""
-        shown, hidden = _split(query.filter)
+        shown, hidden = filtering.split(query.filter)
         query = replace(query, filter=shown)
         if hidden is None:
             return [self._open_checkpoint(row) for row in self._inner.history(query)]
         wanted = filter_text(hidden)
 
         def page(after: CheckpointRow | None) -> list[CheckpointRow]:
-            before = query if after is None else _older(query, after)
-            return [self._open_checkpoint(row) for row in self._inner.history(replace(before, limit=PAGE))]
+            before = query if after is None else filtering.older(query, after)
+            return [self._open_checkpoint(row) for row in self._inner.history(replace(before, limit=filtering.PAGE))]
 
-        return _looked_through(page, lambda row: matches(wanted, *_told(row)), query.limit)
+        return filtering.looked_through(page, lambda row: matches(wanted, *filtering.told(row)), query.limit)
 
     def records(self, thread_id: str, base_seq: int) -> list[RecordRow]:
         """Return the records of a base."""
@@ -197,7 +203,7 @@ class DecryptingReader:
 
     def threads(self, query: ThreadsQuery) -> list[ThreadRow]:
         """Return threads, last changed first."""
-        shown, hidden = _split(query.filter)
+        shown, hidden = filtering.split(query.filter)
         query = replace(query, filter=shown)
         if hidden is None:
             return self._inner.threads(query)
@@ -205,16 +211,18 @@ class DecryptingReader:
 
         def page(after: ThreadRow | None) -> list[ThreadRow]:
             before = query.before if after is None else (after.updated_at, after.thread_id)
-            return self._inner.threads(replace(query, before=before, limit=PAGE))
+            return self._inner.threads(replace(query, before=before, limit=filtering.PAGE))
 
         def is_wanted(row: ThreadRow) -> bool:
             try:
                 newest = self.newest(row.thread_id, "")
-            except (CorruptRecordError, EncryptionError):
+            except MissingKeyError:
+                return False  # another tenant's: what this process cannot read, no filter of its selects
+            except (CorruptRecordError, WrongKeyError):
                 return True  # listed, for whoever reads it to say what is wrong
-            return newest is not None and matches(wanted, *_told(newest))
+            return newest is not None and matches(wanted, *filtering.told(newest))
 
-        return _looked_through(page, is_wanted, query.limit)
+        return filtering.looked_through(page, is_wanted, query.limit)
 
     def seq_of(self, thread_id: str, namespace: str, checkpoint_id: str) -> int | None:
         """Return the seq of a checkpoint."""
@@ -359,39 +367,3 @@ class DecryptingReader:
 def _fault(kind: type[CorruptRecordError], table: str, owner: str, at: object, reason: str) -> CorruptRecordError:
     record = f"{table} row of thread {owner!r} at {at!r}" if owner else f"{table} row at {at!r}"
     return kind(record=record, reason=reason, table=table, thread_id=owner, seq=at)
-
-
-# -- filters ----------------------------------------------------------------------------------------------------------
-
-
-def _split(wanted: Mapping[str, Any] | None) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """Return what of a filter the store can apply, and what only we can."""
-    shown = {key: value for key, value in (wanted or {}).items() if key in COLUMNS}
-    hidden = {key: value for key, value in (wanted or {}).items() if key not in COLUMNS}
-    return shown or None, hidden or None
-
-
-def _told(row: CheckpointRow) -> tuple[Any, ...]:
-    return row.source, row.step, row.run_id, row.lineage, row.metadata
-
-
-def _older(query: HistoryQuery, last: CheckpointRow) -> HistoryQuery:
-    """Return the query for what is behind a checkpoint; along a line, that is behind its parent."""
-    if query.line_from is None or last.parent_seq is None:
-        return replace(query, before_seq=last.seq)
-    return replace(query, line_from=last.parent_seq)
-
-
-def _looked_through(
-    page: Callable[[Row | None], list[Row]], is_wanted: Callable[[Row], bool], limit: int | None
-) -> list[Row]:
-    """Return the rows that match, reading page after page until there are enough."""
-    found: list[Row] = []
-    last: Row | None = None
-    while limit is None or len(found) < limit:
-        rows = page(last)
-        found += filter(is_wanted, rows)
-        if len(rows) < PAGE:
-            break
-        last = rows[-1]
-    return found if limit is None else found[:limit]

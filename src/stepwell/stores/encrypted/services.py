@@ -67,6 +67,8 @@ class LocalKeys:
                 raise InvalidKeyError(reason=f"Key {key_id!r} is not {KEY_BYTES} bytes")
         if current is None and len(keys) != 1:
             raise InvalidKeyError(reason=f"Of {len(keys)} keys, current= must say which one wraps")
+        if current is not None and not isinstance(current, str) and not callable(current):
+            raise InvalidKeyError(reason=f"current= is the id of a key or a function, not a {type(current).__name__}")
         if isinstance(current, str) and current not in keys:
             raise InvalidKeyError(reason=f"current= names key {current!r}, which is not among them")
         self._current = next(iter(keys)) if current is None else current

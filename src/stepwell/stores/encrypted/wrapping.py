@@ -10,7 +10,7 @@ from stepwell import points
 from stepwell.clock import Clock
 from stepwell.errors import DatabaseEncryptedError, EncryptionError, InvalidConfigError
 from stepwell.store import WHOLE_DATABASE, KeyRow, KeyWrites, Store
-from stepwell.stores.encrypted.encryption import Encryption
+from stepwell.stores.encrypted.encryption import Encryption, checked_encryption
 from stepwell.stores.encrypted.locked import LockedStore
 from stepwell.stores.encrypted.store import EncryptedStore
 from stepwell.stores.encrypted.unopened import UnopenedStore, layer_of
@@ -23,7 +23,7 @@ PAGE = 200
 def with_encryption(store: Store, encryption: Encryption | None, clock: Clock | None = None) -> Store:
     """Return the store to use. Closes the one given where it cannot be used as told."""
     try:
-        return _decided(store, encryption, clock)
+        return _decided(store, checked_encryption(encryption), clock)
     except BaseException:
         store.close()
         raise
@@ -33,6 +33,7 @@ def with_encryption_later(
     store: Store, encryption: Encryption | None, clock: Clock | None = None, compress_above: int | None = None
 ) -> Store:
     """Return the store to use of a database that nothing may be asked before it is first used."""
+    checked_encryption(encryption)
     return UnopenedStore(store, lambda store: with_compression(_decided(store, encryption, clock), compress_above))
 
 
