@@ -192,6 +192,21 @@ def test_stats_name_the_channel_that_grows(saver: SqliteSaver) -> None:
         saver.stats("nobody")
 
 
+def test_what_was_written_once_however_late_is_not_said_to_grow(saver: SqliteSaver) -> None:
+    graph = (
+        StateGraph(Log)
+        .add_node("note", lambda state: {"log": ["x"]})
+        .add_edge(START, "note")
+        .compile(checkpointer=saver)
+    )
+    for _ in range(8):
+        graph.invoke({"log": []}, THREAD)
+    graph.update_state(THREAD, {"payload": "P" * 500})
+    (weight,) = saver.stats("t").threads
+    assert weight.channels[0].channel == "payload"
+    assert weight.grows is None
+
+
 def test_stats_list_the_heaviest_threads_first(saver: SqliteSaver) -> None:
     graph = graph_of(saver)
     for size in (10, 3000, 1000):

@@ -1,6 +1,8 @@
 """A thread as one file: it goes out whole, comes in whole or not at all, and goes on where it stood."""
 
+import errno
 import operator
+import os
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -19,7 +21,8 @@ from stepwell import (
     interrupt,
     points,
 )
-from stepwell.errors import FileTakenError, ThreadFileError, ThreadFileNewerError
+from stepwell.errors import FileTakenError, ThreadFileError, ThreadFileNewerError, UnusableFileError
+from stepwell.savers.retention.thread_file import Written, rows_of
 from stepwell.store import Message
 from stepwell.testing import SimulatedCrash, crash_at
 
@@ -137,6 +140,61 @@ def test_what_is_not_there_is_not_exported_and_what_is_there_not_written_over(
     saver.export_thread("t", tmp_path / "t.thread")
     with pytest.raises(FileTakenError, match=r"t\.thread is there already"):
         saver.export_thread("t", tmp_path / "t.thread")
-    with pytest.raises(ThreadFileError):
-        saver.import_thread(tmp_path / "no such file")
     assert [path.name for path in tmp_path.glob("*.part")] == []
+
+
+@pytest.mark.parametrize(
+    "given", ["", None, 5, b"t.thread", "a\0b", "no folder/t.thread", "a file/t.thread", "x" * 300]
+)
+def test_a_file_that_cannot_be_written_or_read_is_told_and_nothing_is_left(
+    saver: SqliteSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: Any
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a file").touch()
+    lived(saver)
+    before = stored(saver)
+    with pytest.raises(UnusableFileError, match=r"cannot be written: .+\. Nothing was exported"):
+        saver.export_thread("t", given)
+    with pytest.raises(UnusableFileError, match=r"cannot be read: .+\. Nothing was imported"):
+        saver.import_thread(given)
+    assert stored(saver) == before
+    assert [path.name for path in tmp_path.glob("*.thread*")] == []
+
+
+def test_what_is_a_folder_or_not_there_is_not_read(saver: SqliteSaver, tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "no such file"):
+        with pytest.raises(UnusableFileError, match="cannot be read"):
+            saver.import_thread(place)
+
+
+def test_a_disk_that_is_full_leaves_no_part_of_a_file(
+    saver: SqliteSaver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lived(saver)
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(UnusableFileError, match="No space left on device"):
+            saver.export_thread("t", tmp_path / "t.thread")
+    assert list(tmp_path.glob("*.thread*")) == []
+    monkeypatch.setattr(os, "link", full)  # as where a file system has no links: the name is given otherwise
+    saver.export_thread("t", tmp_path / "t.thread")
+    assert [path.name for path in tmp_path.glob("*.thread*")] == ["t.thread"]
+
+
+def test_of_two_exports_to_one_file_at_once_one_is_told_that_it_is_taken(saver: SqliteSaver, tmp_path: Path) -> None:
+    """Each writes a part of its own: neither ends up with rows of the other, nor over it."""
+    lived(saver)
+    path = tmp_path / "t.thread"
+    one, other = (Written(path, {"format": 1}) for _ in range(2))
+    one.add(("threads", ("one",)))
+    other.add(("threads", ("other",)))
+    one.finish()
+    with pytest.raises(FileTakenError):
+        other.finish()
+    other.abandon()
+    assert list(rows_of(path)) == [("threads", ("one",))]
+    assert [each.name for each in tmp_path.glob("*.thread*")] == ["t.thread"]

@@ -69,6 +69,7 @@ STATUS_OF: Final = {
     "nothing_to_repair": USAGE,
     "thread_exists": USAGE,
     "file_taken": USAGE,
+    "unusable_file": USAGE,
     "pending_work": USAGE,
     "run_conflict": USAGE,
     "message_conflict": USAGE,

@@ -10,7 +10,7 @@
     │   ├── PendingWorkError           · RunConflictError   · NestedThreadError
     │   ├── InvalidCheckpointerError (also a TypeError)
     │   ├── InvalidNamespaceError      · InvalidItemError
-    │   ├── FileTakenError
+    │   ├── FileTakenError             · UnusableFileError (`errors/files.py`)
     │   ├── AmbiguousAnswerError (also a RuntimeError)
     │   ├── UnknownInterruptError      · InterruptAnsweredError (AlreadyDecidedError) · InvalidDecisionError
     │   ├── MessageConflictError       · InvalidWaitError · AwakeableCompletedError · NothingToRepairError
@@ -82,6 +82,12 @@ from stepwell.errors.encryption import (
     TamperedRecordError as TamperedRecordError,
     WrongKeyError as WrongKeyError,
 )
+from stepwell.errors.files import (
+    FileTakenError as FileTakenError,
+    ThreadFileError as ThreadFileError,
+    ThreadFileNewerError as ThreadFileNewerError,
+    UnusableFileError as UnusableFileError,
+)
 from stepwell.errors.graph import (
     DuplicateTypeError as DuplicateTypeError,
     GeneratorEntrypointError as GeneratorEntrypointError,
@@ -114,7 +120,6 @@ from stepwell.errors.storage import (
     CommitUnknownError as CommitUnknownError,
     CorruptRecordError as CorruptRecordError,
     DatabaseUnavailableError as DatabaseUnavailableError,
-    FileTakenError as FileTakenError,
     LeaseLostError as LeaseLostError,
     NewerFormatError as NewerFormatError,
     NothingToRepairError as NothingToRepairError,
@@ -126,8 +131,6 @@ from stepwell.errors.storage import (
     StoreError as StoreError,
     ThreadBusyError as ThreadBusyError,
     ThreadExistsError as ThreadExistsError,
-    ThreadFileError as ThreadFileError,
-    ThreadFileNewerError as ThreadFileNewerError,
     UnknownCheckpointError as UnknownCheckpointError,
     UnknownReducerError as UnknownReducerError,
     UnknownRunError as UnknownRunError,
@@ -226,8 +229,8 @@ class NoCacheError(UsageError):
 
 
 class InvalidCheckpointerError(UsageError, TypeError):
-    """Invalid checkpointer provided: a {given}. Expected an instance of stepwell.SqliteSaver or
-    stepwell.InMemorySaver, as in SqliteSaver("threads.db")."""
+    """Invalid checkpointer provided: a {given}. Expected an instance of stepwell.SqliteSaver, PostgresSaver
+    or InMemorySaver, as in SqliteSaver("threads.db")."""
 
     code = "invalid_checkpointer"
 

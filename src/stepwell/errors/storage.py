@@ -48,8 +48,7 @@ class CommitUnknownError(StoreError):
 
 
 class SaverClosedError(StoreError):
-    """The saver is closed: {reason}. Keep it open as long as graphs use it, or make a long-lived one with
-    SqliteSaver(path)."""
+    """The saver is closed: {reason}. Keep it open as long as graphs use it, or make another one."""
 
     code = "saver_closed"
 
@@ -148,25 +147,6 @@ class NewerFormatError(UnsupportedStorageError):
     release that wrote it, or a newer one."""
 
     code = "newer_format"
-
-
-class ThreadFileError(StoreError, ValueError):
-    """{path} is not the whole file of a thread: {reason}. Nothing was imported; export the thread again."""
-
-    code = "thread_file"
-
-
-class FileTakenError(UsageError):
-    """{path} is there already, and nothing is written over it. Give another path, or move that file away."""
-
-    code = "file_taken"
-
-
-class ThreadFileNewerError(ThreadFileError):
-    """{path} was written by a newer release (format {found}; this one reads up to {known}). Import it there. Nothing
-    was imported."""
-
-    code = "thread_file_newer"
 
 
 class NothingToRepairError(UsageError):

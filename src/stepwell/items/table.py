@@ -223,6 +223,8 @@ def _checked_put(op: PutOp) -> PutOp:
 def _checked_ttl(ttl: TTLConfig | None) -> TTLConfig | None:
     if ttl is None:
         return None
+    if not isinstance(ttl, Mapping):
+        raise InvalidItemError(reason=f'ttl= is a dict, as {{"default_ttl": 60}}, not {ttl!r}')
     unknown = ttl.keys() - TTLConfig.__annotations__.keys()
     if unknown:
         known = ", ".join(TTLConfig.__annotations__)

@@ -5,14 +5,13 @@ A `SqliteStore` on the saver's file, or made from the saver, lets what nodes wri
 
 from __future__ import annotations
 
-import asyncio
 import os
-from types import TracebackType
 from typing import Self
 
 from stepwell.clock import Clock, SystemClock
 from stepwell.errors import InvalidConfigError, InvalidItemError, UnsupportedStorageError
 from stepwell.items import ItemTable, TTLConfig
+from stepwell.savers.lifetime import Closable
 from stepwell.savers.reading import ReadingSaver
 from stepwell.store import Store
 from stepwell.stores.encrypted.encryption import Encryption, checked_encryption
@@ -27,44 +26,17 @@ def refuse_index(index: object) -> None:
         raise InvalidItemError(reason="index= needs search by meaning, which there is not; leave it out")
 
 
-class OpenedItems(ItemTable):
+class OpenedItems(Closable, ItemTable):
     """An item store on rows of its own, which it closes, or on those of a saver, which it leaves open."""
 
     def __init__(self, rows: Store, ttl: TTLConfig | None, clock: Clock | None, *, shared: bool) -> None:
         self._shared = shared
         super().__init__(rows, clock or SystemClock(), ttl)
 
-    def setup(self) -> None:
-        """Do nothing: tables are made when the database is opened."""
-
-    async def asetup(self) -> None:
-        """Do as `setup`, without blocking the event loop."""
-        await asyncio.to_thread(self.setup)
-
-    def close(self) -> None:
-        """Release the database; one that is a saver's stays open. A second call does nothing."""
+    def _release(self) -> None:
+        """Close the database; one that is a saver's stays open."""
         if not self._shared:
             self.rows.close()
-
-    async def aclose(self) -> None:
-        """Close without blocking the event loop."""
-        await asyncio.to_thread(self.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
 
 class SqliteStore(OpenedItems):

@@ -7,13 +7,12 @@ A subclass says how its store is opened. A saver lives until `close()`, or to th
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
-from typing import Self
 
 from stepwell.events import LoggedEvent
 from stepwell.runtime.config import thread_id_of
 from stepwell.runtime.editing.origins import origin_of
 from stepwell.savers.copying import copy_thread
+from stepwell.savers.lifetime import Closable
 from stepwell.savers.retaining import RetainingSaver
 from stepwell.savers.runs import RunPage, RunRecord, ThreadId, read_events, read_run, read_runs
 from stepwell.stores.encrypted.locked import LockedStore
@@ -22,7 +21,7 @@ from stepwell.stores.encrypted.wrapping import Rekeyed, rekey
 from stepwell.superstep.origin import Origin
 
 
-class KeepingSaver(RetainingSaver):
+class KeepingSaver(Closable, RetainingSaver):
     """A saver that can also copy threads, tell of runs, and be closed."""
 
     def copy_thread(self, source_thread_id: ThreadId, target_thread_id: ThreadId) -> None:
@@ -93,28 +92,5 @@ class KeepingSaver(RetainingSaver):
         """Do as `events`, without blocking the event loop."""
         return await asyncio.to_thread(read_events, self.store, run_id, after, limit)
 
-    # -- open and close -----------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """Finish what is queued and release what it holds. A second call does nothing."""
+    def _release(self) -> None:
         self.store.close()
-
-    async def aclose(self) -> None:
-        """Close without blocking the event loop."""
-        await asyncio.to_thread(self.store.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()

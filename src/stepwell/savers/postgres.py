@@ -6,7 +6,6 @@ made by `setup()`, once.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
 from stepwell.clock import Clock
@@ -14,11 +13,12 @@ from stepwell.errors import InvalidConfigError, UnsupportedStorageError
 from stepwell.items import TTLConfig
 from stepwell.savers.items import OpenedItems, refuse_index
 from stepwell.savers.keeping import KeepingSaver
+from stepwell.savers.lifetime import DONE
 from stepwell.savers.reading import OnUnknownType, ReadingSaver, hook_of
 from stepwell.savers.retention.choosing import ttl_of
 from stepwell.stores.encrypted.encryption import Encryption, checked_encryption
 from stepwell.stores.encrypted.wrapping import with_encryption_later
-from stepwell.stores.postgres import MAX_SIZE, MIN_SIZE
+from stepwell.stores.postgres import MAX_SIZE
 from stepwell.stores.shared.compressing import checked_size
 from stepwell.stores.shared.migrating import Migration, Schema
 
@@ -48,7 +48,7 @@ class PostgresSaver(KeepingSaver):
         *,
         pool: Any = None,
         schema: str = SCHEMA,
-        min_size: int = MIN_SIZE,
+        min_size: int | None = None,
         max_size: int = MAX_SIZE,
         on_unknown_type: OnUnknownType = "raise",
         encryption: Encryption | None = None,
@@ -67,17 +67,16 @@ class PostgresSaver(KeepingSaver):
         """Open the database for one block: `with PostgresSaver.from_conn_string("postgresql://...") as saver: ...`."""
         return cls(conn_string, schema=schema, **options)
 
-    def setup(self) -> None:
+    def setup(self) -> Any:
         """Make the tables, or bring them to the newest schema, one transaction a migration; durable on return.
 
         Any number of processes may call it at once; where nothing is to be done, it only looks. Raises SchemaNewerError
-        for a database that a newer release has migrated, SchemaMigrationError where the database refuses.
+        for a database that a newer release has migrated, SchemaMigrationError where the database refuses. What it
+        returns may be awaited; `asetup` does not block the loop.
         """
+        self._check_open()
         self.migrate_schema()
-
-    async def asetup(self) -> None:
-        """Do as `setup`, without blocking the event loop."""
-        await asyncio.to_thread(self.setup)
+        return DONE
 
     def read_schema(self) -> Schema:
         """Return which schema the database has, and what `setup` would do to it."""
@@ -105,7 +104,7 @@ class PostgresStore(OpenedItems):
         *,
         pool: Any = None,
         schema: str = SCHEMA,
-        min_size: int = MIN_SIZE,
+        min_size: int | None = None,
         max_size: int = MAX_SIZE,
         ttl: TTLConfig | None = None,
         index: None = None,
@@ -129,15 +128,17 @@ class PostgresStore(OpenedItems):
         """Open the database for one block: `with PostgresStore.from_conn_string("postgresql://...") as store: ...`."""
         return cls(conn_string, ttl=ttl, index=index, **options)
 
-    def setup(self) -> None:
+    def setup(self) -> Any:
         """Make the tables, or bring them to the newest schema, as `PostgresSaver.setup` does."""
+        self._check_open()
         from stepwell.stores.postgres.schema import migrate_schema
 
         if self._database is not None:
             migrate_schema(_plain(self._database), self._database.schema)
+        return DONE
 
 
-def _opened(name: str, conninfo: str | None, pool: Any, schema: str, min_size: int, max_size: int) -> Database:
+def _opened(name: str, conninfo: str | None, pool: Any, schema: str, min_size: int | None, max_size: int) -> Database:
     try:
         from stepwell.stores.postgres.connections import UserConnections
         from stepwell.stores.postgres.pool import OwnConnections

@@ -124,8 +124,9 @@ class RetainingSaver(ReadingSaver):
         """Write a thread to a file of its own: all lineages, records, runs, logs, effects and messages, as one snapshot
         shows them. The file is on the disk on return; one that is there is not written over.
 
-        What is encrypted stays so, and takes its wrapped key along. Raises UnknownThreadError, and CorruptRecordError
-        where a row of the thread is damaged or missing.
+        What is encrypted stays so, and takes its wrapped key along. Raises FileTakenError for a file that is there,
+        UnusableFileError for one that cannot be written, UnknownThreadError, and CorruptRecordError where a row of the
+        thread is damaged or missing.
         """
         return export_thread(self.store, thread_id_of(thread_id), path, self._clock.now())
 
@@ -137,7 +138,8 @@ class RetainingSaver(ReadingSaver):
         """Write the thread of a file into this database, row for row, in one transaction; durable on return.
 
         A run that was going on can be continued, as if its process had died. Raises ThreadExistsError where there is
-        such a thread, ThreadFileError where the file is damaged or not one, RunConflictError where a run id is taken.
+        such a thread, ThreadFileError where the file is damaged or not one, UnusableFileError where it cannot be read,
+        RunConflictError where a run id is taken.
         """
         return import_thread(self.store, path)
 

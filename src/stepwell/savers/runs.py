@@ -81,7 +81,9 @@ def read_runs(store: Store, given: ThreadId, limit: int | None, before: str | No
 
 
 def find_run(reader: Reader, run_id: str) -> RunRow | None:
-    """Return the run with this id; None where there is none, or never can be."""
+    """Return the run with this id; None where there is none, or never can be. InvalidConfigError for no id at all."""
+    if not isinstance(run_id, str) or not run_id:
+        raise InvalidConfigError(reason=f"a run id is text that is not empty, not {run_id!r}", key="run_id")
     return reader.run(run_id) if is_holdable(run_id) else None
 
 
@@ -95,8 +97,8 @@ def read_run(store: Store, run_id: str) -> RunRecord | None:
 def read_events(store: Store, run_id: str, after: int, limit: int | None) -> list[LoggedEvent]:
     """Return a part of the run's log."""
     _check(limit)
-    if after < 0:
-        raise InvalidConfigError(reason=f"after is an offset of a log, not {after}", key="after")
+    if isinstance(after, bool) or not isinstance(after, int) or after < 0:
+        raise InvalidConfigError(reason=f"after is an offset of a log, not {after!r}", key="after")
     with store.reading() as reader:
         if find_run(reader, run_id) is None:
             raise UnknownRunError(run_id=run_id)
@@ -108,8 +110,8 @@ def read_events(store: Store, run_id: str, after: int, limit: int | None) -> lis
 
 
 def _check(limit: int | None) -> None:
-    if limit is not None and limit < 1:
-        raise InvalidConfigError(reason=f"limit is at least 1, not {limit}", key="limit")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise InvalidConfigError(reason=f"limit is a number from 1 on, not {limit!r}", key="limit")
 
 
 def _record(store: Store, row: RunRow, thread: ThreadRow | None) -> RunRecord:

@@ -92,12 +92,6 @@ class SqliteSaver(KeepingSaver):
             compress_above=compress_above,
         )
 
-    def setup(self) -> None:
-        """Do nothing: tables are made, and migrated, when the file is opened."""
-
-    async def asetup(self) -> None:
-        """Do nothing: tables are made, and migrated, when the file is opened."""
-
 
 class InMemorySaver(SqliteSaver):
     """The same store on ":memory:": everything but the disk. What it holds ends with the process.
@@ -113,8 +107,9 @@ class InMemorySaver(SqliteSaver):
         on_unknown_type: OnUnknownType = "raise",
         encryption: Encryption | None = None,
     ) -> None:
-        if max_bytes is not None and max_bytes < LEAST_BYTES:
-            raise InvalidConfigError(reason=f"max_bytes is at least {LEAST_BYTES}, not {max_bytes}", key="max_bytes")
+        if max_bytes is not None and (type(max_bytes) is not int or max_bytes < LEAST_BYTES):
+            told = f"max_bytes is a number of bytes, at least {LEAST_BYTES}, not {max_bytes!r}"
+            raise InvalidConfigError(reason=told, key="max_bytes")
         rows = with_encryption(SqliteStore(MEMORY, max_bytes=max_bytes), encryption)
         KeepingSaver.__init__(self, rows, on_unknown_type)
 

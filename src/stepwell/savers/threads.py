@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
@@ -18,7 +18,7 @@ from stepwell.superstep import lifecycle
 from stepwell.superstep.waiting import awaited_in
 
 ThreadStatus = Literal["running", "crashed", "paused", "waiting", "failed", "cancelled", "finished", "damaged"]
-Statuses = str | Sequence[str] | None
+Statuses = str | Collection[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,12 @@ def _place(cursor: str) -> tuple[int, str]:
 def _checked(status: Statuses) -> frozenset[str] | None:
     if status is None:
         return None
-    wanted = frozenset([status] if isinstance(status, str) else status)
     known = get_args(ThreadStatus)
+    if not isinstance(status, Collection):
+        raise InvalidConfigError(
+            reason=f"status is one of {', '.join(known)}, or several, not {status!r}", key="status"
+        )
+    wanted = frozenset([status] if isinstance(status, str) else status)
     for each in wanted:
         if each not in known:
             raise InvalidConfigError(reason=f"status is one of {', '.join(known)}, not {each!r}", key="status")

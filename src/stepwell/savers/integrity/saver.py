@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import dataclass
 
 from stepwell.clock import Clock
-from stepwell.errors import CorruptRecordError
+from stepwell.errors import CorruptRecordError, UnknownThreadError
 from stepwell.ids import TimeOrderedIds
 from stepwell.runtime.config import thread_id_of
 from stepwell.savers.integrity.examining import Examination, examine
@@ -46,10 +46,11 @@ class Mending:
         """Check every row of the database, or of one thread, and say what is wrong and what depends on it.
 
         It reads everything, changes nothing and stops at nothing. No graph is needed, and no key of an encrypted
-        database, without which it is not told which checkpoints depend on a damaged one.
+        database, without which it is not told which checkpoints depend on a damaged one. Raises UnknownThreadError
+        where there is nothing of such a thread.
         """
         if thread_id is not None:
-            return _verified(self.store, None, [thread_id_of(thread_id)])
+            return _verified_one(self.store, thread_id_of(thread_id))
         found = list(self.store.verify())
         damaged = dict.fromkeys(fault.thread_id for fault in found if fault.thread_id)
         return _verified(self.store, found, list(damaged))
@@ -78,6 +79,15 @@ class Mending:
     ) -> RepairedThread:
         """Do as `repair`, without blocking the event loop."""
         return await asyncio.to_thread(lambda: self.repair(thread_id, checkpoint_id, by=by, reason=reason))
+
+
+def _verified_one(store: Store, thread_id: str) -> Verification:
+    told = _verified(store, None, [thread_id])
+    if told.is_sound:
+        with store.reading() as reader:
+            if reader.thread(thread_id) is None:
+                raise UnknownThreadError(thread_id=thread_id)
+    return told
 
 
 def _verified(store: Store, found: list[Fault] | None, thread_ids: list[str]) -> Verification:

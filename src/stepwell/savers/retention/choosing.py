@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -177,6 +177,9 @@ def _chosen(store: Store, threads: Threads, report: PruneReport) -> Iterator[tup
         for thread_id in dict.fromkeys(map(thread_id_of, threads)):
             yield thread_id, None
         return
+    if isinstance(threads, Iterable) and not isinstance(threads, str | bytes):
+        kind = type(threads).__name__
+        raise InvalidConfigError(reason=f"threads is an id, a list of ids or a filter, not a {kind}", key="threads")
     yield thread_id_of(threads), None
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from stepwell.errors import InvalidConfigError, RunNotEndedError, ThreadBusyError, UnknownRunError
 from stepwell.runtime.admission import ATTEMPTS
@@ -51,7 +52,14 @@ def delete_for_runs(store: Store, run_ids: Iterable[str], now: int, missing_ok: 
 def _checked(run_ids: Iterable[str]) -> list[str]:
     if isinstance(run_ids, str | bytes) or not isinstance(run_ids, Iterable):
         raise InvalidConfigError(reason=f"run_ids is a list of run ids, not {run_ids!r}", key="run_ids")
-    return list(map(str, run_ids))
+    return list(map(_checked_id, run_ids))
+
+
+def _checked_id(given: object) -> str:
+    """Return a run id as a config takes it: text, or a UUID."""
+    if not isinstance(given, str | UUID) or not str(given):
+        raise InvalidConfigError(reason=f"a run id is a UUID or text that is not empty, not {given!r}", key="run_ids")
+    return str(given)
 
 
 def _by_thread(store: Store, run_ids: list[str], missing_ok: bool) -> dict[str, list[str]]:

@@ -19,7 +19,7 @@ from stepwell.errors import (
     UnknownThreadError,
 )
 from stepwell.savers.integrity.examining import check_sound
-from stepwell.savers.retention.thread_file import FORMAT, Written, header_of, rows_of
+from stepwell.savers.retention.thread_file import FORMAT, Written, checked_path, header_of, rows_of
 from stepwell.store import (
     AnchorRow,
     BlobRow,
@@ -73,13 +73,14 @@ class ThreadFile(NamedTuple):
 
 def export_thread(store: Store, thread_id: str, path: PathName, now: int) -> ThreadFile:
     """Write every row of a thread to a file, as one snapshot shows it. Raises UnknownThreadError, and
-    CorruptRecordError where something of it is damaged or lost."""
+    CorruptRecordError where something of it is damaged or lost, before anything is written."""
+    place = checked_path(path, "written")
     with store.reading() as reader:
         if reader.thread(thread_id) is None:
             raise UnknownThreadError(thread_id=thread_id)
         check_sound(reader, thread_id)
         columns = {name: list(names) for name, names in COLUMNS.items()}
-        file = Written(Path(path), {"format": FORMAT, "thread_id": thread_id, "exported_at": now, "columns": columns})
+        file = Written(place, {"format": FORMAT, "thread_id": thread_id, "exported_at": now, "columns": columns})
         try:
             for row in reader.stored(thread_id):
                 file.add(row)
@@ -101,8 +102,9 @@ class Checked(NamedTuple):
 
 
 def check_file(path: PathName) -> Checked:
-    """Read a file to its end. Raises ThreadFileError where it is damaged or not one."""
-    place = Path(path)
+    """Read a file to its end. Raises ThreadFileError where it is damaged or not one, UnusableFileError where it
+    cannot be read."""
+    place = checked_path(path, "read")
     header = header_of(place)
     if header.get("columns") != {name: list(names) for name, names in COLUMNS.items()}:
         raise ThreadFileError(path=place, reason="its rows have other columns than this release writes")

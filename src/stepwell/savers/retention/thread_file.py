@@ -9,29 +9,48 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 import ormsgpack
 
-from stepwell.errors import FileTakenError, ThreadFileError, ThreadFileNewerError
+from stepwell.errors import FileTakenError, ThreadFileError, ThreadFileNewerError, UnusableFileError
 from stepwell.store import StoredRow
 
 FORMAT = 1
 MAGIC = b"stepwell thread "
 LARGEST_FRAME = 1 << 31
 END = "end"
+_LOST = {"written": "exported", "read": "imported"}
+
+
+def checked_path(given: object, used: str) -> Path:
+    """Return where a file is. Raises UnusableFileError for what is no path; `used`: "written" or "read"."""
+    place = os.fspath(given) if isinstance(given, str | os.PathLike) else given
+    if not isinstance(place, str):
+        raise unusable(repr(given), used, f"a path is due, and this is a {type(given).__name__}")
+    if not place or "\0" in place:
+        raise unusable(repr(place), used, "a path holds NUL" if place else "the path is empty")
+    return Path(place)
+
+
+def unusable(path: object, used: str, reason: str) -> UnusableFileError:
+    """Return the error of a file that cannot be written or read."""
+    return UnusableFileError(path=path, used=used, reason=reason, lost=_LOST[used])
 
 
 class Written:
     """A file that is being written: complete under its name, or not there."""
 
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
-        if path.exists():
-            raise FileTakenError(path=path)
-        self._path, self._part = path, path.with_name(f"{path.name}.part")
-        self._file: IO[bytes] = self._part.open("wb")  # closed by finish or abandon
+        self._path, self._part = path, path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+        with self._told():
+            if path.exists():
+                raise FileTakenError(path=path)
+            self._file: IO[bytes] = self._part.open("xb")  # closed by finish or abandon
         self._digest = hashlib.blake2b(digest_size=16)
         self.rows, self.bytes = 0, 0
         self._write(MAGIC + b"%d\n" % FORMAT)
@@ -43,17 +62,29 @@ class Written:
         self._frame(row)
 
     def finish(self) -> None:
-        """Write the end, and give the file its name once it is on the disk."""
+        """Write the end, and give the file its name once it is on the disk; the name is there too on return."""
         self._frame((END, self.rows, self._digest.digest()))
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        self._part.replace(self._path)
+        with self._told():
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            named(self._part, self._path)
 
     def abandon(self) -> None:
         """Leave nothing behind."""
-        self._file.close()
-        self._part.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            self._part.unlink(missing_ok=True)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except FileExistsError:
+            raise FileTakenError(path=self._path) from None
+        except OSError as error:
+            raise unusable(self._path, "written", error.strerror or str(error)) from error
 
     def _frame(self, value: Any) -> None:
         packed = ormsgpack.packb(value)
@@ -62,11 +93,32 @@ class Written:
     def _write(self, data: bytes) -> None:
         self.bytes += len(data)
         self._digest.update(data)
-        self._file.write(data)
+        with self._told():
+            self._file.write(data)
+
+
+def named(part: Path, path: Path) -> None:
+    """Give a file its name, durably, unless something has it. FileExistsError where it has."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError(path) from None
+        part.replace(path)
+    else:
+        part.unlink()
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def header_of(path: Path) -> dict[str, Any]:
-    """Return the header, the whole file read and checked. Raises ThreadFileError."""
+    """Return the header, the whole file read and checked. Raises ThreadFileError, UnusableFileError."""
     frames = _frames(path)
     header = next(frames, None)
     if not isinstance(header, dict):
@@ -90,7 +142,7 @@ def _frames(path: Path) -> Iterator[Any]:
         with path.open("rb") as file:
             yield from _checked(path, file)
     except OSError as error:
-        raise ThreadFileError(path=path, reason=error.strerror or str(error)) from error
+        raise unusable(path, "read", error.strerror or str(error)) from error
 
 
 def _checked(path: Path, file: IO[bytes]) -> Iterator[Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stepwell.errors import CorruptRecordError, UnknownThreadError
+from stepwell.runtime.reading.paging import checked_limit
 from stepwell.savers.retention.moving import COLUMNS
 from stepwell.savers.threads import list_threads
 from stepwell.store import Reader, Store, StoreSize, is_encrypted
@@ -20,6 +21,8 @@ from stepwell.superstep.sizes import Weight, channel_sizes, record_sizes
 
 LEAST_SUPERSTEPS = 4
 """Before so many, nothing is said to grow."""
+LEAST_RISES = 3
+"""What takes more than ever before less often than that, nothing is said of either."""
 
 
 class ChannelWeight(NamedTuple):
@@ -31,6 +34,8 @@ class ChannelWeight(NamedTuple):
     """Bytes of it that a checkpoint holds, on average."""
     growth: float
     """How many bytes more of it each checkpoint holds than the one before it, on average."""
+    rises: int = 0
+    """How often a checkpoint held more of it than any before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,13 @@ class ThreadWeight:
         """The channel that weighs more with every checkpoint; None where none does."""
         if self.checkpoints < LEAST_SUPERSTEPS:
             return None
-        growing = [each for each in self.channels if each.growth * (self.checkpoints - 1) >= each.per_checkpoint > 0]
+        growing = [each for each in self.channels if self._is_growing(each)]
         return max(growing, key=lambda each: each.growth).channel if growing else None
+
+    def _is_growing(self, channel: ChannelWeight) -> bool:
+        """Tell growth from what was written once, however late: that rises once."""
+        steep = channel.growth * (self.checkpoints - 1) >= channel.per_checkpoint > 0
+        return steep and channel.rises >= LEAST_RISES
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,7 @@ class Stats:
 
 def weigh(store: Store, thread_id: str | None, limit: int | None) -> Stats:
     """Weigh one thread, or all of them, of which the heaviest `limit` are returned."""
+    checked_limit(limit)
     weighed: list[ThreadWeight] = []
     unread: dict[str, str] = {}
     for each in [thread_id] if thread_id is not None else _all(store):
@@ -100,11 +111,13 @@ class _Line:
     """How one channel's bytes go from checkpoint to checkpoint: sums for a straight line through them."""
 
     def __init__(self) -> None:
-        self.bytes, self.weighted = 0, 0
+        self.bytes, self.weighted, self.most, self.rises = 0, 0, 0, 0
 
     def add(self, at: int, size: int) -> None:
         self.bytes += size
         self.weighted += at * size
+        if size > self.most:
+            self.most, self.rises = size, self.rises + 1
 
     def growth(self, points: int) -> float:
         """Return the slope of the line of least squares over checkpoints 0 to `points` - 1."""
@@ -137,7 +150,7 @@ def _weigh(reader: Reader, thread_id: str) -> ThreadWeight:
         rows[name] += 1
     points = rows["checkpoints"]
     channels = [
-        ChannelWeight(channel, line.bytes, line.bytes / max(points, 1), line.growth(points))
+        ChannelWeight(channel, line.bytes, line.bytes / max(points, 1), line.growth(points), line.rises)
         for channel, line in lines.items()
     ]
     held = sum(row.held for row in reader.anchors(thread_id))

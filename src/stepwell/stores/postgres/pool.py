@@ -31,11 +31,12 @@ IDLE_SECONDS = 30.0
 class OwnConnections:
     """Connections to one conninfo: up to `max_size`, of which `min_size` stay open when nobody needs them."""
 
-    def __init__(self, conninfo: str, *, min_size: int = MIN_SIZE, max_size: int = MAX_SIZE) -> None:
-        if not 0 <= min_size <= max_size or max_size < 1:
-            raise UnsupportedStorageError(
-                f"A pool has 0 <= min_size <= max_size and max_size >= 1, not min_size={min_size}, max_size={max_size}."
-            )
+    def __init__(self, conninfo: str, *, min_size: int | None = None, max_size: int = MAX_SIZE) -> None:
+        if min_size is None:
+            min_size = min(MIN_SIZE, max_size) if type(max_size) is int else MIN_SIZE
+        if not type(min_size) is type(max_size) is int or not 0 <= min_size <= max_size or max_size < 1:
+            given = f"min_size={min_size!r}, max_size={max_size!r}"
+            raise UnsupportedStorageError(f"A pool has 0 <= min_size <= max_size and max_size >= 1, not {given}.")
         self._conninfo, self.where = checked(conninfo)
         self._min_size, self._max_size = min_size, max_size
         self._closed = False

@@ -31,6 +31,8 @@ def check_place(path: str) -> None:
     """Refuse a path at which durable state cannot be kept, and what is no path."""
     if not path:
         raise UnsupportedStorageError("The path is empty; give the path of a file.", path=path)
+    if "\0" in path:
+        raise UnsupportedStorageError(f"{path!r} holds NUL, which no path does; give the path of a file.", path=path)
     if scheme := _ADDRESS.match(path):
         raise UnsupportedStorageError(  # the rest may hold a password
             f"A SQLite file is given by its path, not by an address ({scheme[0]}...); PostgresSaver and PostgresStore"
