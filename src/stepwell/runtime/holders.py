@@ -86,14 +86,19 @@ class Holders:
         """Fetch all that these channels need, each held by the row at this seq."""
         places = set(held)
         self._fetch(reader, places)
-        apart = {(key, seq) for key, seq in places if stands_apart(self[seq], key)}
+        if apart := {(key, seq) for key, seq in places if stands_apart(self[seq], key)}:
+            places |= self._gather_chains(reader, apart)
+        found = {name for key, seq in self._referring(places) for name in names_of([*self._stored(key, seq)])}
+        self.fetch_blobs(reader, found)
+
+    def _gather_chains(self, reader: Reader, apart: set[Place]) -> set[Place]:
+        """Fetch the rows and records that these channels are put together of; return where the rest of them stands."""
         chained = {(key, row) for key, seq in apart for row in self._chain(key, seq)}
         self._fetch(reader, chained)
         needed = set[int]().union(*(layout.records_of(self[seq], key) for key, seq in apart | chained))
         for row in reader.records_at(self.thread_id, sorted(needed)) if needed else ():
             self.records[row.seq] = row
-        found = {name for key, seq in self._referring(places | chained) for name in names_of([*self._stored(key, seq)])}
-        self.fetch_blobs(reader, found)
+        return chained
 
     def _referring(self, places: set[Place]) -> Iterable[Place]:
         """Return the places whose values may refer to others: no body is looked through that cannot."""
@@ -104,7 +109,8 @@ class Holders:
 
     def fetch_blobs(self, reader: Reader, names: set[bytes]) -> None:
         """Fetch the values of these names that are not here yet."""
-        self.blobs.update(fetched(reader, self.thread_id, names - self.blobs.keys()))
+        if names:
+            self.blobs.update(fetched(reader, self.thread_id, names - self.blobs.keys()))
 
     def fetch_referred(self, reader: Reader, seq: int, records: Iterable[RecordRow]) -> None:
         """Fetch what the plan of a checkpoint, and records, refer to."""
@@ -124,11 +130,8 @@ class Holders:
         delta = self[seq].channels[key][0] == layout.DELTA
         return self._parts(key, seq) if delta else (self.data(key, seq),)
 
-    def _has(self, seq: int) -> bool:
-        return seq in self.rows or seq in self._opened
-
     def _fetch(self, reader: Reader, places: Iterable[Place]) -> None:
-        absent = {seq for _, seq in places if not self._has(seq)}
+        absent = {seq for _, seq in places} - self.rows.keys() - self._opened.keys()
         for row in reader.checkpoints(self.thread_id, sorted(absent)) if absent else ():
             self.rows[row.seq] = row
 

@@ -27,15 +27,15 @@ def read_state(
 ) -> StateSnapshot | None:
     """Return the snapshot of a checkpoint, or of the thread's head; None where there is none."""
     live = checkpoint_id is None
-    if live and not namespace:
-        reader.expect("thread", thread_id)
     row = reader.newest(thread_id, namespace) if live else reader.checkpoint(thread_id, namespace, checkpoint_id or "")
     if live and not namespace and (run_id := _beginning(reader, thread_id, row)) is not None:
-        before = None if row is None else complete(snapshot_of(Page(reader, [row], whole=True), codec, plan, row))
+        before = (
+            None if row is None else complete(snapshot_of(Page(reader, [row], whole=True, plan=plan), codec, plan, row))
+        )
         return before_input(before, thread_id, run_id, plan.entry)
     if row is None:
         return None
-    return complete(snapshot_of(Page(reader, [row], whole=live), codec, plan, row, live))
+    return complete(snapshot_of(Page(reader, [row], whole=live, plan=plan), codec, plan, row, live))
 
 
 def _beginning(reader: Reader, thread_id: str, newest: CheckpointRow | None) -> str | None:
@@ -64,7 +64,7 @@ def history(
     def shown(page: Page, row: CheckpointRow) -> StateSnapshot:
         return snapshot_of(page, codec, plan, row)
 
-    return Paged(Walk(store, address, shown, filter=filter, before=before, lineage=lineage).turn, limit)
+    return Paged(Walk(store, address, shown, filter=filter, before=before, lineage=lineage, plan=plan).turn, limit)
 
 
 class Walk(Generic[Item]):
@@ -79,10 +79,11 @@ class Walk(Generic[Item]):
         filter: Mapping[str, Any] | None = None,
         before: RunConfig | None = None,
         lineage: Line | None = None,
+        plan: Plan | None = None,
     ) -> None:
         with store.reading() as reader:
             start = _start(reader, address, before, lineage)
-        self._store, self._shown = store, shown
+        self._store, self._shown, self._plan = store, shown, plan
         self._query = start
         self._filter = checked_filter(filter)
         self._to_its_end = before is None and address.checkpoint_id is None
@@ -105,7 +106,7 @@ class Walk(Generic[Item]):
                 reader.newest(query.thread_id, "")  # a lost tail is noticed, not listed around
             rows = [] if query is None else reader.history(_limited(query, size + 1, self._filter))
             self._check(query, rows)
-            page = Page(reader, rows, later=self._later.values(), whole=self._whole)
+            page = Page(reader, rows, later=self._later.values(), whole=self._whole, plan=self._plan)
         if query is not None and len(rows) > size:
             self._expected = rows[size]
             self._query = _from(query, rows[size])

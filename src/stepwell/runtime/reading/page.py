@@ -31,6 +31,8 @@ class Page:
     """Some checkpoints of one thread and namespace.
 
     `later` are checkpoints read before, to find successors among; where `whole` is true, all there are have been.
+    `plan` is the graph that they are shown by, where they are: the shapes of the graphs that wrote them are gathered if
+    it has renamed nodes.
     """
 
     __slots__ = ("_holders", "_scalars", "_shapes", "_successors", "_writes", "ids", "records")
@@ -42,6 +44,7 @@ class Page:
         *,
         later: Iterable[CheckpointRow] = (),
         whole: bool = False,
+        plan: Plan | None = None,
     ) -> None:
         self._holders = Holders(rows[0].thread_id if rows else "", rows)
         self._scalars: dict[tuple[str, int], Any] = {}
@@ -53,9 +56,10 @@ class Page:
         self._successors: dict[tuple[int | None, int], CheckpointRow] = {(row[5], row[2]): row for row in later}
         """By seq of the parent, and lineage."""
         if rows:
-            self._gather(reader, rows, whole)
+            renamed = plan is not None and plan.changed.nodes
+            self._gather(reader, rows, whole, {row.fingerprint for row in rows} if renamed else set())
 
-    def _gather(self, reader: Reader, rows: Sequence[CheckpointRow], whole: bool) -> None:
+    def _gather(self, reader: Reader, rows: Sequence[CheckpointRow], whole: bool, fingerprints: set[str]) -> None:
         thread_id, needed = rows[0].thread_id, set[int]()
         listed = {row.seq for row in rows}
         for row in rows:
@@ -67,7 +71,7 @@ class Page:
             for row in rows:
                 if (row.seq, row.lineage) not in self._successors:
                     self._find_successor(reader, row)
-        bases, fingerprints = sorted(self._bases(rows)), {row.fingerprint for row in rows}
+        bases = sorted(self._bases(rows))
         self._expect(reader, rows, bases, fingerprints)
         with layout.reading(row_name(rows[0])):
             self._holders.gather_all(reader, needed)

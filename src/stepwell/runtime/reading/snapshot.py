@@ -47,8 +47,8 @@ class PregelTask(_TaskFields):
 class StateSnapshot:
     """A checkpoint. The first eight fields are LangGraph's and decide equality; the rest say more.
 
-    It unpacks into those eight, as LangGraph's named tuple does. In a history a part is decoded when it is looked at;
-    one that cannot be read raises there, and the others are fine.
+    It unpacks into those eight, as LangGraph's named tuple does. A part is decoded when it is looked at. In a history
+    one that cannot be read raises there, and the others are fine; `get_state` raises for what users wrote.
     """
 
     values: Any
@@ -144,10 +144,13 @@ def snapshot_of(page: Page, codec: Codec, plan: Plan, row: CheckpointRow, live: 
 
 
 def complete(snapshot: StateSnapshot) -> StateSnapshot:
-    """Return the snapshot with every part decoded: what cannot be read is raised here."""
-    for name in _Source.PARTS:
+    """Return the snapshot with every part decoded that holds values of users: what cannot be read is raised here."""
+    for name in _OF_USERS:
         getattr(snapshot, name)
     return snapshot
+
+
+_OF_USERS = ("values", "next", "tasks", "interrupts", "writes")
 
 
 class _Source:

@@ -85,13 +85,15 @@ MOST_ITEMS_AT_ONCE = 256
 class RowReader:
     """The contract's `Reader` on any body's snapshot."""
 
-    __slots__ = ("_fetch", "_listed", "_source", "_stream")
+    __slots__ = ("_checked", "_fetch", "_listed", "_source", "_stream")
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._fetch = source.fetch
         self._stream = source.stream
         self._listed = source.listed
+        self._checked: dict[str, ThreadRow | None] = {}
+        """The threads whose tails were checked."""
 
     def expect(self, asked: str, *of: Any) -> None:
         """Say that a method is about to be called with these arguments."""
@@ -102,7 +104,10 @@ class RowReader:
 
     def thread(self, thread_id: str) -> ThreadRow | None:
         """Return the thread's row."""
-        row = _first(self._rows("thread", THREADS, thread_id=thread_id))
+        if thread_id in self._checked:
+            row = self._checked[thread_id]
+        else:
+            row = _first(self._rows("thread", THREADS, thread_id=thread_id))
         return None if row is None or row.status == DELETED else row
 
     def checkpoint(self, thread_id: str, namespace: str, checkpoint_id: str) -> CheckpointRow | None:
@@ -143,7 +148,7 @@ class RowReader:
         where: dict[str, Any] = {"thread_id": thread_id, "namespace": namespace}
         if lineage is None:
             self.expect("newest", thread_id, namespace)
-        check_tail(self._fetch, thread_id)
+        self._checked[thread_id] = check_tail(self._fetch, thread_id)
         if lineage is None:
             return _first(self._rows("newest", CHECKPOINTS, **where))
         seq = self.head_seq(thread_id, namespace, lineage)

@@ -12,17 +12,19 @@ Fetch = Callable[..., list[Any]]
 LOST_TAIL = "lost tail: the last row committed is missing or another"
 
 
-def check_tail(fetch: Fetch, thread_id: str) -> None:
-    """Raise where a thread's last row is missing or another, where what it stands on is, and where rows follow it."""
+def check_tail(fetch: Fetch, thread_id: str) -> ThreadRow | None:
+    """Return a thread's row. Raise where its last row is missing or another, where what that stands on is, and where
+    rows follow it."""
     ((*columns, last, checkpoint, record),) = fetch("tail", THREADS, {"thread_id": thread_id})
     row = None if columns[0] is None else THREADS.verified(columns)
     head_seq = 0 if row is None or row.status == DELETED else row.head_seq
     if not isinstance(last, int) or last > head_seq:
         raise corrupt("threads", thread_id, "", f"rows up to seq {last!r} stand behind its head {head_seq}")
     if row is None or not head_seq or {checkpoint, record} == {row.head_digest, None}:
-        return
+        return row
     if (checkpoint, record) != (None, None) or not _ends_in_the_whole(fetch, row):
         raise corrupt("threads", thread_id, head_seq, LOST_TAIL)
+    return row
 
 
 def _ends_in_the_whole(fetch: Fetch, thread: ThreadRow) -> bool:

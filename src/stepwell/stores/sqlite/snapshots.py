@@ -33,16 +33,17 @@ class FileSnapshots:
         self._closed = False
         self._used: set[apsw.Connection] = set()
 
-    @contextmanager
-    def reading(self) -> Iterator[RowReader]:
+    def reading(self) -> _Snapshot:
         """Open one consistent snapshot."""
-        with self._connection() as connection:
-            yield RowReader(SqliteSource(connection))
+        return _Snapshot(self)
 
     def audit(self) -> Iterator[Fault]:
         """Check every row, in one snapshot."""
-        with self._connection() as connection:
+        connection = self.take()
+        try:
             yield from audit(SqliteSource(connection))
+        finally:
+            self.give_back(connection)
 
     def close(self) -> None:
         """Close what is free; what is in use closes when it is given back."""
@@ -58,23 +59,22 @@ class FileSnapshots:
         """Tell whether some snapshot is open."""
         return bool(self._used)
 
-    @contextmanager
-    def _connection(self) -> Iterator[apsw.Connection]:
-        connection = self._take()
+    def take(self) -> apsw.Connection:
+        """Return a connection on which a transaction has begun; it is to be given back."""
+        try:
+            connection = self._free.pop()
+        except IndexError:
+            connection = open_reader(self._path, self._vfs)
         self._used.add(connection)
         try:
             connection.execute(sql.BEGIN_READ)
-            yield connection
-        finally:
-            self._give_back(connection)
+        except BaseException:
+            self.give_back(connection)
+            raise
+        return connection
 
-    def _take(self) -> apsw.Connection:
-        try:
-            return self._free.pop()
-        except IndexError:
-            return open_reader(self._path, self._vfs)
-
-    def _give_back(self, connection: apsw.Connection) -> None:
+    def give_back(self, connection: apsw.Connection) -> None:
+        """End the transaction of a connection that was taken."""
         self._used.discard(connection)
         try:
             connection.execute(sql.ROLLBACK)
@@ -85,6 +85,22 @@ class FileSnapshots:
             connection.close(True)
         else:
             self._free.append(connection)
+
+
+class _Snapshot:
+    """One snapshot of a file, open inside its block."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self, pool: FileSnapshots) -> None:
+        self._pool = pool
+
+    def __enter__(self) -> RowReader:
+        self._connection = self._pool.take()
+        return RowReader(SqliteSource(self._connection))
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.give_back(self._connection)
 
 
 class MemorySnapshots:
