@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from stepwell import InMemorySaver, SqliteSaver, points
 from tests.bytecode import keep_bytecode
+from tests.folders import keep_files_in_memory
 from tests.runtime.deaths import Deaths
 from tests.stores import servers
 
@@ -29,7 +30,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what run
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make room for the session's servers, the first test that needs one starts it; and for bytecode."""
+    """Make room for files, bytecode and the session's servers: the first test that needs one starts it."""
+    pytest.register_assert_rewrite("stepwell.testing.store_suite")  # before any test imports it
+    keep_files_in_memory()
     keep_bytecode(config.rootpath / ".pytest_cache" / "bytecode")
     if servers.SESSION not in os.environ:
         servers.open_session()

@@ -1,11 +1,9 @@
-"""What the store tests share: readable failures of the imported suite, and an empty database of each PostgreSQL."""
+"""What the store tests share: an empty database of each PostgreSQL."""
 
 import pytest
 
 from tests.stores.binaries import VERSIONS
 from tests.stores.databases import empty_database
-
-pytest.register_assert_rewrite("stepwell.testing.store_suite")
 
 
 @pytest.fixture(params=VERSIONS)

@@ -15,10 +15,11 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil  # type: ignore[import-untyped]
 import psycopg
 
 from tests.stores import binaries
@@ -94,14 +95,12 @@ class Server:
         main = self.pid()
         assert main is not None
         os.kill(main, signal.SIGSTOP)  # or it might start another one behind the list
-        children = Path(f"/proc/{main}/task/{main}/children").read_text().split()
-        for pid in (main, *map(int, children)):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        for pid in (main, *map(int, children)):
-            while not _is_gone(pid):
+        processes = [psutil.Process(main), *psutil.Process(main).children()]
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        for process in processes:
+            while not _is_gone(process):
                 os.sched_yield()
         for left in (Path(f"{self._data}/postmaster.pid"), Path(f"{self.socket}.lock")):
             left.unlink(missing_ok=True)  # it names a process that may be unreaped, and so seem alive
@@ -110,9 +109,9 @@ class Server:
         """Return its main process, None where it does not run."""
         try:
             pid = int(Path(f"{self._data}/postmaster.pid").read_text().split("\n", 1)[0])
-        except (OSError, ValueError):
+            return None if _is_gone(psutil.Process(pid)) else pid
+        except (OSError, ValueError, psutil.NoSuchProcess):
             return None
-        return None if _is_gone(pid) else pid
 
     @property
     def _data(self) -> str:
@@ -209,7 +208,7 @@ def close_session() -> None:
 def _guard(server: Server) -> None:
     """Stop the server when the process that began the session has gone."""
     began = (server.folder.parent / "began-by").read_text()
-    script = 'tail --pid="$1" -f /dev/null; kill -QUIT "$2"; sleep 1; rm -rf "$3"'
+    script = 'while kill -0 "$1" 2>/dev/null; do sleep 1; done; kill -QUIT "$2"; sleep 1; rm -rf "$3"'
     command = ["sh", "-c", script, "guard", began, str(server.pid()), str(server.folder)]
     nowhere = subprocess.DEVNULL
     subprocess.Popen(command, start_new_session=True, stdin=nowhere, stdout=nowhere, stderr=nowhere)
@@ -240,8 +239,9 @@ def _may_run(program: Path) -> bool:
     return done.returncode == 0
 
 
-def _is_gone(pid: int) -> bool:
+def _is_gone(process: psutil.Process) -> bool:
+    """Tell whether it has ended: one that nobody has asked after yet is a zombie."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return True
