@@ -19,6 +19,7 @@ a task's result before it is used, a tool's intent before it acts and its receip
 
 import json
 import operator
+import sys
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -136,11 +137,25 @@ graph.add_conditional_edges("think", next_step, ["act", END])
 def decide(request: ApprovalRequest) -> Approve | Reject:
     print(f"The agent wants to {request.planned_action}.")
     if input("Let it? [y/N] ").strip().lower() == "y":
-        return Approve(by=input("Your name: "))
-    return Reject(by=input("Your name: "), reason=input("Why not? "))
+        return Approve(by=name())
+    return Reject(by=name(), reason=input("Why not? "))
+
+
+def name() -> str:
+    """Ask until somebody says who decides: a decision without a name is none."""
+    while not (given := input("Your name: ").strip()):
+        pass
+    return given
 
 
 def main() -> None:
+    try:
+        serve()
+    except (EOFError, KeyboardInterrupt):  # nobody is there to decide: the thread stays as it is
+        sys.exit("\nThe agent waits. Start it again at a terminal, or: stepwell approve desk --by YOU --db agent.db")
+
+
+def serve() -> None:
     config = {"configurable": {"thread_id": "desk"}}
     request: Desk = {"messages": [{"role": "user", "content": "Order 7 arrived broken."}]}
     with SqliteSaver("agent.db") as saver:

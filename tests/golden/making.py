@@ -171,8 +171,10 @@ def kinds(path: Path) -> dict[str, list[str]]:
 
 
 def make(folder: Path) -> None:
-    """Write the files."""
+    """Write the files, over those that an earlier call has made or left half made."""
     path = folder / "made.db"
+    for old in (*folder.glob("made.db*"), folder / "threads.db"):
+        old.unlink(missing_ok=True)
     with SqliteSaver(path) as saver:
         graph = graph_on(saver)
         live(graph)

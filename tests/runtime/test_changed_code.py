@@ -54,6 +54,14 @@ def test_Q1_a_node_that_was_renamed_is_missed_before_anything_runs(call: Call, s
     assert renamed.get_state(thread()) == before
 
 
+def test_a_graph_that_has_no_version_is_not_told_by_an_empty_one(saver: SqliteSaver) -> None:
+    graph = chain(("a", note("a")), ("review", ask("review"))).compile(checkpointer=saver, name="g")
+    graph.invoke({}, thread())
+    renamed = chain(("a", note("a")), ("check", ask("check"))).compile(checkpointer=saver, name="g", version="2")
+    with pytest.raises(IncompatibleGraphError, match="written by a graph without a version, this is version '2'"):
+        renamed.invoke(Command(resume="yes"), thread())
+
+
 def test_Q1_an_alias_lets_a_renamed_node_go_on_under_its_old_identity(call: Call, saver: SqliteSaver) -> None:
     question = at_review(saver)
     graph = chain(("a", note("a")), ("check", ask("check")), ("z", note("z")))

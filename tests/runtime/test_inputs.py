@@ -44,6 +44,28 @@ def test_a_new_input_after_a_failure_drops_what_was_pending(
     assert (a.calls, flaky.calls) == (2, 2)
 
 
+@pytest.mark.parametrize("given", [Command(), Command(update={}), Command(goto=[]), Command(update=[], goto=())])
+def test_a_command_that_says_nothing_is_refused_wherever_the_thread_stands(
+    call: Call, saver: SqliteSaver, given: Command[Any]
+) -> None:
+    """On a thread that is empty it would begin a run without an input, on a paused one it would ask again."""
+    a = Counted("a")
+    graph = chain(("a", a), ("q", ask("q"))).compile(checkpointer=saver)
+    said = r"a Command that neither answers \(resume=\), nor writes"
+    with pytest.raises(EmptyInputError, match=said):
+        call(graph, given, thread())
+    assert list(saver.threads()) == []
+    for answer in (None, Command(resume="yes")):
+        call(graph, {} if answer is None else answer, thread())
+        before = graph.get_state(thread())
+        with pytest.raises(EmptyInputError, match=said):
+            call(graph, given, thread())
+        assert graph.get_state(thread()) == before
+    with pytest.raises(EmptyInputError, match=said):
+        call(chain(("a", a)).compile(), given)
+    assert a.calls == 1
+
+
 def test_a_new_input_after_a_failure_may_be_refused(call: Call, saver: SqliteSaver) -> None:
     graph = chain(("flaky", Flaky("flaky"))).compile(checkpointer=saver)
     with pytest.raises(ValueError, match="broken"):
@@ -222,6 +244,10 @@ def test_a_thread_id_that_could_be_mistaken_is_refused(wrong: Any, call: Call, s
         ({"configurable": {"thread_id": "t"}, "metadata": {"x": object()}}, "metadata must be JSON"),
         ({"configurable": {"thread_id": "t"}, "metadata": 3}, "metadata is a dict, not 3"),
         ({"configurable": "t"}, "configurable is a dict, not 't'"),
+        ({"tags": "abc"}, "tags is a list of texts, not 'abc'"),
+        ({"tags": 5}, "tags is a list of texts, not 5"),
+        ({"tags": ["a", 5]}, "tags is a list of texts, and 5 is none"),
+        ({"run_name": 5}, "run_name is text, not 5"),
         (
             {"configurable": {"thread_id": "t"}, "recursion_limit": "5"},
             "must be a whole number, and at least 1, not '5'",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stepwell.errors.root import Known, StepwellError
 
 
@@ -33,12 +35,13 @@ class GraphMismatchError(GraphError):
 
 class IncompatibleGraphError(GraphError):
     """Thread {thread_id} cannot go on from checkpoint {checkpoint_id} with this graph. It lacks {missing}. The
-    checkpoint was written by version {recorded_version!r}, this is version {version!r}. Ways out: {ways}."""
+    checkpoint was written by {recorded_version}, this is {version}. Ways out: {ways}."""
 
     code = "incompatible_graph"
 
     def _default_message(self) -> str:
         listed = {key: "; ".join(self._fields.get(key, ())) for key in ("missing", "ways")}
+        listed |= {key: _version(self._fields.get(key, "")) for key in ("recorded_version", "version")}
         doc = " ".join((type(self).__doc__ or "").split())
         return doc.format_map(Known(self._fields | listed))
 
@@ -51,13 +54,21 @@ class GraphChangedError(GraphError):
 
 
 class MigrationError(GraphError):
-    """migrate() could not convert checkpoint {checkpoint_id} of thread {thread_id} from version {from_version!r}:
-    {reason}. Nothing was written; fix migrate(), or run the thread with the code that wrote it."""
+    """migrate() could not convert checkpoint {checkpoint_id} of thread {thread_id} from {from_version}: {reason}.
+    Nothing was written; fix migrate(), or run the thread with the code that wrote it."""
 
     code = "migration_failed"
+
+    def _said(self) -> dict[str, Any]:
+        return self._fields | {"from_version": _version(self._fields.get("from_version", ""))}
 
 
 class DuplicateTypeError(GraphError):
     """The type name {type_name!r} is already registered for another class. Give register_type() another name=."""
 
     code = "duplicate_type"
+
+
+def _version(given: Any) -> str:
+    """Return a version as a sentence has it: compile(version=) need not be given."""
+    return f"version {given!r}" if given else "a graph without a version"

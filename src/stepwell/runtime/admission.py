@@ -121,10 +121,10 @@ def _begin_without_store(run: Run) -> None:
     raw = run.request.input
     if run.request.retry_only:
         raise NoCheckpointerError(operation="retry")
-    if raw is None or (isinstance(raw, Command) and run.plan.is_workflow and not resumes(raw)):
+    if raw is None:
         text = "Without a checkpointer there is nothing to continue. Received no input for __start__: pass an input."
         raise EmptyInputError(text, thread_id="-")
-    check_command(run.plan, raw)
+    check_command(run, raw)
     if isinstance(raw, Command) and resumes(raw):
         raise NoCheckpointerError("Cannot use Command(resume=...) without checkpointer", operation="resume")
     refuse_to_keep(run)

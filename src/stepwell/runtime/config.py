@@ -71,6 +71,7 @@ def parse_config(config: Mapping[str, Any] | None, *defaults: Mapping[str, Any] 
             raise InvalidConfigError(reason=f"{key} is a top-level key, not one of configurable", key=key)
     if configurable.get("checkpoint_id") and not configurable.get("thread_id"):
         raise InvalidConfigError(reason="checkpoint_id needs a thread_id beside it in configurable", key="thread_id")
+    _check_told(given)
     return RunConfig(
         thread_id=_thread_id(configurable),
         checkpoint_id=_optional_text(configurable, "checkpoint_id"),
@@ -155,6 +156,18 @@ def _mapping(given: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidConfigError(reason=f"{key} is a dict, not {value!r}", key=key)
     return value
+
+
+def _check_told(given: Mapping[str, Any]) -> None:
+    """Refuse tags and a name that nobody could read as such; a text is a sequence of letters, and no list of tags."""
+    tags, name = given.get("tags"), given.get("run_name")
+    if tags is not None and not isinstance(tags, list | tuple | set | frozenset):
+        raise InvalidConfigError(reason=f"tags is a list of texts, not {tags!r}", key="tags")
+    for tag in tags or ():
+        if not isinstance(tag, str):
+            raise InvalidConfigError(reason=f"tags is a list of texts, and {tag!r} is none", key="tags")
+    if name is not None and not isinstance(name, str):
+        raise InvalidConfigError(reason=f"run_name is text, not {name!r}", key="run_name")
 
 
 def _positive(given: Mapping[str, Any], key: str) -> int | None:

@@ -74,7 +74,7 @@ def open_call(run: Run, reader: Reader, place: Place, raw: Any, crashed: RunRow 
         if loaded is None:
             raise EmptyInputError(thread_id=run.config.thread_id)
         return _open_continued(run, reader, place, loaded, crashed)
-    check_command(run.plan, raw)
+    check_command(run, raw)
     if isinstance(raw, Command) and loaded is not None:
         return _open_command(run, reader, place, loaded, raw)
     if isinstance(raw, Command) and (resumes(raw) or run.plan.is_workflow):
@@ -129,17 +129,35 @@ def _open_command(
         command = replace(command, resume=MISSING)
     if resumes(command):
         base = answer_base(run, reader, loaded, command, place.newest)
-    elif command.update is not None or command.goto:
+    elif not is_empty(command):
         base = command_base(run, reader, loaded, command, place.newest)
     else:
-        base = loaded.base
+        base = loaded.base  # its answer, which was all it said, is not used
     run.base, run.rules = base, rules_for(run, base.state.step + 1, base)
     return base.seq, b""
 
 
-def check_command(plan: Plan, raw: Any) -> None:
-    """Refuse to write into a workflow, or to jump to it, from outside: it would run without an input."""
-    if plan.is_workflow and isinstance(raw, Command) and (raw.update is not None or raw.goto):
+def is_empty(command: Command[Any]) -> bool:
+    """Tell whether a command neither writes nor goes anywhere."""
+    writes = command.update is not None and (
+        bool(command.update) or not isinstance(command.update, dict | list | tuple)
+    )
+    return not writes and not command.goto
+
+
+def check_command(run: Run, raw: Any) -> None:
+    """Refuse a command that says nothing, which would begin or end something all the same; and to write into a
+    workflow, or to jump to it, from outside: it would run without an input."""
+    if not isinstance(raw, Command):
+        return
+    plan, thread_id = run.plan, run.config.thread_id or "-"
+    if is_empty(raw) and not resumes(raw):
+        raise EmptyInputError(
+            f"Thread {thread_id} was given a Command that neither answers (resume=), nor writes (update=), nor goes "
+            "anywhere (goto=): nothing ran. invoke(None, config) goes on with a thread as it stands.",
+            thread_id=thread_id,
+        )
+    if plan.is_workflow and not is_empty(raw):
         raise InvalidUpdateError(
             f"Workflow {plan.entry!r} takes no Command(update=..., goto=...): invoke it with an input, answer it "
             "with Command(resume=...), or write what it returned with update_state(config, value).",
