@@ -10,7 +10,6 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 from stepwell import START, Command, CorruptRecordError, StateGraph, UnknownThreadError, points
-from stepwell.superstep.effects.keys import BROUGHT
 from stepwell.testing import SimulatedCrash
 from stepwell.testing.crash import crash_at
 from tests.integrity.damaging import CORRUPT, TABLES, Damage, Scene, ask_all, views
@@ -156,7 +155,7 @@ def test_a_row_that_is_gone_is_missed(life: str, is_encrypted: bool) -> None:
         assert scene.damage(damage)
         told = f"{damage} {said(damage)}"
         is_sound = scene.saver.verify().is_sound
-        if is_sound and not leaves_no_trace(scene, damage) and not was_brought(damage):
+        if is_sound and not leaves_no_trace(scene, damage):
             wrong.append(f"{told}: verify finds nothing")
         if not is_sound and copies(scene):
             wrong.append(f"{told}: it is copied")
@@ -170,11 +169,6 @@ def test_a_row_that_is_gone_is_missed(life: str, is_encrypted: bool) -> None:
             if answer not in (before[name], CORRUPT) and name not in LISTS
         ]
     assert wrong == []
-
-
-def was_brought(damage: Damage) -> bool:
-    """Tell whether it is the loss of an effect that another thread has done: no record of this one tells of it."""
-    return damage.table == "effects" and bool(damage.row["lineage"] == BROUGHT)
 
 
 def copies(scene: Scene) -> bool:

@@ -83,6 +83,7 @@ SAMPLES: Mapping[str, Any] = {
     "since_seq": 5,
     "statuses": None,
     "thread_id": "t55",
+    "until_seq": 5_000,
     "thread_ids": ["t55"],
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from stepwell.runtime.scope import Scope
     from stepwell.runtime.steps.turns import Turns
     from stepwell.store import Commit, Queued, RecordRow
+    from stepwell.superstep.effects.told import Told
     from stepwell.superstep.origin import Origin
 
 
@@ -103,6 +104,8 @@ class Journal:
         """Key → the effect that is being performed."""
         self.origins: Sequence[Origin] | None = None
         """Where the thread was copied or forked from, once somebody asked."""
+        self.told: dict[tuple[int, int, int], Mapping[str, Told]] = {}
+        """What spans of records tell of effects, once somebody asked."""
         self._loops: set[asyncio.AbstractEventLoop] = set()
         self.turns: Turns | None = None
         """How many steps are at work, where that is limited."""

@@ -117,6 +117,11 @@ class Reader(ItemReader, Protocol):
 
     def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]: ...
 
+    def effects_told(self, thread_id: str, lineage: int, since_seq: int, until_seq: int) -> list[RecordRow]:
+        """Return what is recorded of effects, in all lineages, on bases up to `until_seq`: from that on on which the
+        lineage stood at `since_seq`, edits and forks passed over; 0: from the first on. In order of bases."""
+        ...
+
     def journal(self, query: JournalQuery) -> list[RecordRow]:
         """Return the records a query selects. One that is missing before them on their base, as far as the list goes,
         is a `CorruptRecordError`."""

@@ -25,6 +25,8 @@ class Origin(NamedTuple):
     """How many of its lineages came along: all of them in a copy, none in a fork."""
     root: str = ""
     """The thread at the beginning of all copies and forks: it is named in the keys that the user gives to effects."""
+    brought: tuple[tuple[str, str], ...] = ()
+    """Key and position of each effect that a fork brought along: nothing else tells that their rows were there."""
 
 
 def encode_origin(origin: Origin) -> bytes:
@@ -35,6 +37,11 @@ def encode_origin(origin: Origin) -> bytes:
 def decode_origin(body: bytes, record: str) -> Origin:
     """Return what the record says. CorruptRecordError where its body does not fit its layout."""
     parts = parts_of(body, record)
-    if [type(part) for part in parts] != [str, str, int, bytes, int, str]:
+    if [type(part) for part in parts] not in (_TYPES, _TYPES[:-1]):
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
-    return Origin(*parts)
+    brought = tuple((key, position) for key, position in parts[6]) if len(parts) > 6 else ()
+    return Origin._make((*parts[:6], brought))
+
+
+_TYPES = [str, str, int, bytes, int, str, list]
+"""Without the last in files of the first days of the format."""

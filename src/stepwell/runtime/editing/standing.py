@@ -106,12 +106,14 @@ def _stand_outside(run: Run, reader: Reader, loaded: Loaded, thread_id: str) -> 
     if reader.thread(thread_id) is not None:
         raise ThreadExistsError(thread_id=thread_id)
     row, nothing = loaded.row, (None, NO_DIGEST)
-    origin = Origin(FORKED, row.thread_id, row.seq, row.digest, 0, root_of(reader, row.thread_id))
     base = Base(loaded.base.state, loaded.base.identity._replace(thread_id=thread_id))
     problems = in_the_way(reader, run.plan, loaded, keeps_tasks=False)
     run.ledger.lineages = 0  # the fork opens the first
     assert run.store is not None
-    run.ledger.staged_effects = brought_effects(run.store.sealer, reader, row.thread_id, row.lineage, thread_id)
+    brought = brought_effects(run.store.sealer, reader, row.thread_id, row.lineage, thread_id)
+    run.ledger.staged_effects = brought
+    keys = tuple((effect.key, effect.position) for effect, _ in brought)
+    origin = Origin(FORKED, row.thread_id, row.seq, row.digest, 0, root_of(reader, row.thread_id), keys)
     return Standing(None, Spot(base, nothing, nothing, None, (), row, problems), None, origin)
 
 

@@ -35,14 +35,14 @@ def brought_effects(sealer: Sealer, reader: Reader, source: str, lineage: int, t
             chosen[row.position, row.lineage, row.key] = row
         elif row.lineage in order:  # what each lineage did there last
             chosen.setdefault((row.position, row.lineage), row)
-    return _as_own(sealer, target, (_whole(reader, row) for row in chosen.values()))
+    return _as_own(sealer, target, (whole(reader, row) for row in chosen.values()))
 
 
 def _effects_of(reader: Reader, thread_id: str) -> list[EffectRow]:
     return [row for row in reader.effects(EffectsQuery(thread_id)) if row.scope != GLOBAL]
 
 
-def _whole(reader: Reader, row: EffectRow) -> EffectRow:
+def whole(reader: Reader, row: EffectRow) -> EffectRow:
     """Return a row that says itself what its record says: the record stays behind."""
     _, ended = said(reader, row)
     return row._replace(lineage=BROUGHT, seq=0, body=encode_ended(ended) if ended is not None else b"", run_id="")

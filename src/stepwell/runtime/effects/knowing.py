@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from stepwell.errors import (
-    CorruptRecordError,
     EffectBusyError,
     EffectCompensatedError,
     EffectForbiddenError,
@@ -16,6 +15,7 @@ from stepwell.errors import (
     NonDeterminismError,
 )
 from stepwell.runtime.editing.origins import origins_of
+from stepwell.runtime.effects.witness import check_all_there
 from stepwell.runtime.journal import journal_of
 from stepwell.store import EffectsQuery
 from stepwell.superstep import lifecycle
@@ -32,7 +32,6 @@ from stepwell.superstep.effects.keys import (
 from stepwell.superstep.effects.layout import Ended, Intent, decode_ended, decode_intent
 from stepwell.superstep.effects.resolution import decode_resolved
 from stepwell.superstep.effects.rules import Asked, InDoubt, Known, Perform, Refuse, Reuse, Verdict
-from stepwell.superstep.effects.told import Told, hear, lacking
 from stepwell.superstep.state import position_id
 
 if TYPE_CHECKING:
@@ -70,6 +69,10 @@ class _Known:
             self._rows[key] = self._reader.effect(key)
         return self._rows[key]
 
+    def looked_up(self) -> list[str]:
+        """Return the keys that somebody asked about."""
+        return list(self._rows)
+
     def __call__(self, key: str) -> Sequence[Known]:
         return [_known(self._run, self._reader, row) for row in self.rows(key)]
 
@@ -80,35 +83,18 @@ def look(call: EffectCall) -> Sight:
     assert store is not None
     with store.reading() as reader:
         known = _Known(call.run, reader)
-        asked = call.asked(origins(call.run, reader, call.thread_id))
+        found = origins(call.run, reader, call.thread_id)
+        asked = call.asked(found)
         first, keys = asked.key, list[str]()
         if not asked.by_user:
             asked, keys = _placed(call, reader, asked)
         lineages = rules.counting(asked, keys, known, now)
         verdict = rules.judge(asked, known, lineages, now)
         if isinstance(verdict, Perform | InDoubt):
-            key = verdict.key if isinstance(verdict, Perform) else verdict.effect.key
-            check_told(call.owner.base.effects, call.thread_id, key, known.rows(key))
+            check_all_there(call, reader, found, known.looked_up(), known.rows)
         if isinstance(verdict, Perform):
             return Sight(verdict, verdict.key, known.rows(verdict.key), None, None, None, verdict.key != first)
         return _about(reader, verdict, known.rows(verdict.effect.key))
-
-
-def check_told(told: Mapping[str, Told], thread_id: str, key: str, rows: Sequence[EffectRow]) -> None:
-    """Raise CorruptRecordError where records tell more of an effect than its rows: it is not performed by those."""
-    reason = lacking(told[key], thread_id, rows) if key in told else None
-    if reason is not None:
-        record = f"effects row of thread {thread_id!r} at {key!r}"
-        raise CorruptRecordError(record=record, reason=reason, table="effects", thread_id=thread_id, seq=key)
-
-
-def told_of_thread(reader: Reader, thread_id: str) -> dict[str, Told]:
-    """Return what all records of a thread tell of its effects: each of them is read."""
-    records = [row for kind in lifecycle.EFFECT_KINDS for row in reader.records_of_kind(thread_id, kind)]
-    told: dict[str, Told] = {}
-    for row in sorted(records, key=lambda row: row.seq):
-        told.update(hear(told, row.kind, row.seq, row.body, f"record {row.seq} of thread {thread_id}"))
-    return told
 
 
 def rows_under(run: Run, key: str) -> Sequence[EffectRow]:
@@ -156,7 +142,7 @@ def _placed(call: EffectCall, reader: Reader, asked: Asked) -> tuple[Asked, list
         if row.lineage == BROUGHT or row.lineage not in last:
             last.setdefault(row.lineage, []).append(row.key)
     asked = asked._replace(key=last.pop(lineage, [first])[0])
-    if lineage == 0 and not last and asked.key == first:  # nothing was forked from what it goes on from
+    if call.run.ledger.lineages == 1 and not last and asked.key == first:  # nothing else has come by here
         return asked, []
     forks = [(row.lineage, row.parent_lineage, row.parent_seq) for row in reader.lineages(call.thread_id)]
     copied_from = _copied_from(origins(call.run, reader, call.thread_id))

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from stepwell.errors import CannotCompensateError
+from stepwell.runtime.editing.origins import origins_of
 from stepwell.runtime.effects.compensation import Compensation
 from stepwell.runtime.effects.decorator import registered
-from stepwell.runtime.effects.knowing import check_told, told_of_thread
+from stepwell.runtime.effects.witness import check_brought, check_told, told_of_thread
 from stepwell.runtime.reading.journal_page import nodes_of
 from stepwell.store import CheckpointRow, EffectRow, EffectsQuery, Reader, RecordRow
 from stepwell.superstep import body as layout, lifecycle
@@ -126,6 +127,8 @@ def _check_all(reader: Reader, thread_id: str, rows: Sequence[EffectRow]) -> Non
         row = own.get(key)
         if row is None or row.seq < told.seq:
             check_told({key: told}, thread_id, key, reader.effect(key))
+    for origin in origins_of(reader, thread_id):
+        check_brought(origin, thread_id, (key for key, _ in origin.brought), own.__contains__)
 
 
 class _Passed:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from stepwell.codec import Codec, Registry
 from stepwell.codec.raw_value import RawValue
 from stepwell.errors import CorruptRecordError
-from stepwell.runtime.editing.origins import root_of
+from stepwell.runtime.editing.origins import origins_of, root_of
+from stepwell.runtime.effects.bringing import whole
 from stepwell.runtime.loading import row_name
 from stepwell.savers.integrity.remaking import Anew, remade
 from stepwell.store import EffectChange, EffectRow, RawRow, Reader, RecordRow, Store
@@ -58,30 +59,46 @@ def effects_anew(store: Store, reader: Reader, thread_id: str, now: int) -> Anew
     records = _Records(reader, thread_id)
     found = Anew([], [], [])
     rows = reader.raw_rows(thread_id, "effects")
+    there = {raw.columns["key"]: raw for raw in rows if raw.fault is None}
+    brought = _brought_keys(reader, thread_id) - there.keys()
     for raw in rows:
         if raw.fault is not None:
-            _replace(found, records, raw, now)
+            _replace(found, records, raw, now, bool(brought))
         elif raw.columns["seq"] and raw.columns["seq"] not in records.sound and raw.columns["scope"] != GLOBAL:
             row = next(row for row in reader.effect(raw.columns["key"]) if row.thread_id == thread_id)
             found.rows.append(_doubted(row, now))
             found.remade.append(remade("effects", row.key, raw))
-    there = {raw.columns["key"]: raw for raw in rows if raw.fault is None}
     made = {row.key for row in found.rows}
     for key in records.said:
         if key not in made and records.lacks(key, there[key].columns["seq"] if key in there else None):
             found.rows.append(records.row_of(key, now))
             if key in there:
                 found.remade.append(remade("effects", key, there[key]))
+    for key in sorted(brought - made):
+        found.rows.append(_brought_again(reader, thread_id, key))
     return found._replace(rows=[EffectChange(store.sealer.effect(row), None) for row in found.rows])
 
 
-def _replace(found: Anew, records: _Records, raw: RawRow, now: int) -> None:
+def _brought_keys(reader: Reader, thread_id: str) -> set[str]:
+    """Return the keys of what the thread began with, since it was forked off another one."""
+    return {key for origin in origins_of(reader, thread_id) for key, _ in origin.brought}
+
+
+def _brought_again(reader: Reader, thread_id: str, key: str) -> EffectRow:
+    """Return an effect that came along, as another thread has it under the same key. Raises Untold where none does."""
+    others = [row for row in reader.effect(key) if row.thread_id != thread_id]
+    if not others:
+        raise Untold(key)
+    return whole(reader, others[0])._replace(thread_id=thread_id, epoch=0)
+
+
+def _replace(found: Anew, records: _Records, raw: RawRow, now: int, lacks_brought: bool) -> None:
     """Have a damaged row removed, and written as its records tell it if they know its key. Where they do not, the key
     may be what is damaged: then exactly one effect has no row, which is made with the others that have none."""
     key = raw.columns["key"]
     if key in records.said:
         found.rows.append(records.row_of(key, now))
-    elif not records.has_an_effect_without_row():
+    elif not lacks_brought and not records.has_an_effect_without_row():
         raise Untold(str(key))
     found.remade.append(remade("effects", key, raw))
     found.removed.append(("effects", raw.stored[0] or b"", raw.stored[1] or b""))

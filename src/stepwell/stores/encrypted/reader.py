@@ -123,6 +123,10 @@ class DecryptingReader:
         """Return the thread's records of one kind."""
         return [self._record(row) for row in self._inner.records_of_kind(thread_id, kind)]
 
+    def effects_told(self, thread_id: str, lineage: int, since_seq: int, until_seq: int) -> list[RecordRow]:
+        """Return what is recorded of effects."""
+        return [self._record(row) for row in self._inner.effects_told(thread_id, lineage, since_seq, until_seq)]
+
     def journal(self, query: JournalQuery) -> list[RecordRow]:
         """Return records of steps, effects and waits."""
         return [self._record(row) for row in self._inner.journal(query)]

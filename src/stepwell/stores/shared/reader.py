@@ -37,6 +37,7 @@ from stepwell.store import (
 )
 from stepwell.stores.shared.audit import audit_thread
 from stepwell.stores.shared.filters import filter_text
+from stepwell.stores.shared.foreseeing import foresee
 from stepwell.stores.shared.outlines import check_span, pages, spans, without_gaps
 from stepwell.stores.shared.restoring import stored_rows
 from stepwell.stores.shared.rows import (
@@ -67,16 +68,6 @@ from stepwell.stores.shared.rows import (
 from stepwell.stores.shared.source import Source
 from stepwell.stores.shared.tail import check_tail
 
-_EXPECTED: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
-    "thread": (("thread", ("thread_id",)),),
-    "run": (("run", ("run_id",)),),
-    "newest": (("tail", ("thread_id",)), ("newest", ("thread_id", "namespace"))),
-    "id_of": (("id_of", ("thread_id", "seq")),),
-    "records": (("records", ("thread_id", "base_seq")),),
-    "records_of": (("records_of", ("thread_id", "base_seqs")),),
-    "shape": (("shape", ("fingerprint",)),),
-}
-"""Which queries the reader's methods ask, with their first arguments."""
 ITEMS_AT_ONCE = 16
 """As many items are fetched when the first is asked for; then twice as many each time, up to the limit."""
 MOST_ITEMS_AT_ONCE = 256
@@ -98,9 +89,7 @@ class RowReader:
     def expect(self, asked: str, *of: Any) -> None:
         """Say that a method is about to be called with these arguments."""
         if self._source.far:
-            given = [self._listed(value) if type(value) is list else value for value in of]
-            for name, columns in _EXPECTED[asked]:
-                self._source.expect(name, dict(zip(columns, given, strict=False)))
+            foresee(self._source, asked, of)
 
     def thread(self, thread_id: str) -> ThreadRow | None:
         """Return the thread's row."""
@@ -208,6 +197,11 @@ class RowReader:
     def records_of_kind(self, thread_id: str, kind: str) -> list[RecordRow]:
         """Return the thread's records of one kind, in seq order."""
         return self._rows("records_of_kind", RECORDS, thread_id=thread_id, kind=kind)
+
+    def effects_told(self, thread_id: str, lineage: int, since_seq: int, until_seq: int) -> list[RecordRow]:
+        """Return what is recorded of effects on these bases."""
+        where = {"thread_id": thread_id, "lineage": lineage, "since_seq": since_seq, "until_seq": until_seq}
+        return self._rows("effects_told", RECORDS, **where)
 
     def journal(self, query: JournalQuery) -> list[RecordRow]:
         """Return records of steps, effects and waits, newest first."""

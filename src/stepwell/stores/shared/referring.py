@@ -13,6 +13,7 @@ from stepwell.store import CheckpointRow, EffectRow, RecordRow, is_encrypted
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.blobs import names_in
 from stepwell.superstep.effects.told import Told, hear, lacking
+from stepwell.superstep.origin import decode_origin
 from stepwell.superstep.references import references
 
 Missed = tuple[str, object, str]
@@ -31,6 +32,9 @@ class Referring:
         """What is needed, and the checkpoint that refers to it."""
         self._told: dict[str, Told] = {}
         """Key → what records tell of an effect, as long as no row that is as new has been seen."""
+        self._brought: dict[str, str] = {}
+        """Key of an effect that came along when the thread was forked off another one → that one, as long as no row has
+        been seen."""
         self._wrong: list[Missed] = []
 
     def checkpoint(self, row: CheckpointRow, is_held: bool) -> None:
@@ -54,14 +58,18 @@ class Referring:
         if is_encrypted(row.body):
             return
         self._refer("records", row)
-        if row.kind in lifecycle.EFFECT_KINDS:
-            try:
+        try:
+            if row.kind in lifecycle.EFFECT_KINDS:
                 self._told.update(hear(self._told, row.kind, row.seq, row.body, f"record {row.seq}"))
-            except CorruptRecordError as error:
-                self._wrong.append(("records", row.seq, str(error.fields()["reason"])))
+            elif row.kind == lifecycle.ORIGIN:
+                origin = decode_origin(row.body, f"record {row.seq}")
+                self._brought |= {key: origin.thread_id for key, _ in origin.brought}
+        except CorruptRecordError as error:
+            self._wrong.append(("records", row.seq, str(error.fields()["reason"])))
 
     def effect(self, row: EffectRow) -> None:
         """Note how an effect stands: after all records."""
+        self._brought.pop(row.key, None)
         if row.key in self._told and row.seq >= self._told[row.key].seq:
             del self._told[row.key]
 
@@ -86,6 +94,8 @@ class Referring:
         for key, told in self._told.items():
             if (reason := lacking(told, self._thread_id, effects(key))) is not None:
                 yield "effects", key, reason
+        for key, thread_id in self._brought.items():
+            yield "effects", key, f"it is missing, and was brought along from thread {thread_id}"
 
     def _refer(self, table: str, row: CheckpointRow | RecordRow) -> None:
         try:

@@ -6,6 +6,7 @@ import pytest
 
 from stepwell.errors import CorruptRecordError
 from stepwell.store import NO_DIGEST, Claim, Rows, Store
+from stepwell.superstep.origin import COPIED, Origin, encode_origin
 from stepwell.testing.clock import FakeClock
 from stepwell.testing.store_suite.drive import THREAD, Drive, checkpoint, everything, record, run_row, started
 
@@ -81,7 +82,9 @@ class TestCopies:
         claim = whole(THREAD, 1)
         (base,) = claim.rows.checkpoints
         asked = record(base, 2, 0)
-        origin = [record(base, seq, seq - 3, base_seq=0, base_digest=NO_DIGEST, kind="origin") for seq in (3, 4)]
+        body = encode_origin(Origin(COPIED, "other", 1, base.digest, 1, "other"))
+        places = {"base_seq": 0, "base_digest": NO_DIGEST, "kind": "origin", "body": body}
+        origin = [record(base, seq, seq - 3, **places) for seq in (3, 4)]
         claim.rows = Rows(
             4,
             origin[-1].digest,

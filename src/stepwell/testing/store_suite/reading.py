@@ -91,6 +91,22 @@ class TestReading:
             assert [row.seq for row in reader.records_of_kind(THREAD, "attempt")] == [3, 5]
             assert reader.records(THREAD, 2) == []
 
+    def test_what_is_told_of_effects_begins_where_a_lineage_stood_before_it_was_edited(self, store: Store) -> None:
+        drive = started(store)
+        for kind in ("intent", "step"):
+            store.commit(drive.outcome(kind=kind))
+        drive.commit()
+        for source in ("update", "fork"):
+            store.commit(drive.outcome(kind="receipt"))
+            drive.commit(source=source)
+        store.commit(drive.outcome(kind="doubt"))
+        with store.reading() as reader:
+            told = [(row.base_seq, row.kind) for row in reader.effects_told(THREAD, 0, 0, 9)]
+            assert told == [(1, "intent"), (4, "receipt"), (6, "receipt"), (8, "doubt")]
+            assert [row.base_seq for row in reader.effects_told(THREAD, 0, 8, 8)] == [4, 6, 8]
+            assert [row.base_seq for row in reader.effects_told(THREAD, 0, 8, 6)] == [4, 6]
+            assert len(reader.effects_told(THREAD, 1, 8, 9)) == 4, "another lineage, of which nothing is there"
+
     def test_seqs_may_have_gaps(self, store: Store) -> None:
         drive = started(store)
         row = checkpoint(THREAD, 10, drive.last)
