@@ -135,7 +135,7 @@ def records_on(run: Run, reader: Reader, loaded: Loaded) -> list[Record]:
 def bring(run: Run, base: Base, records: Iterable[Record]) -> None:
     """Record on a new base what it keeps of the old one."""
     records = list(records)
-    rows = [run.ledger.add_record(base, r.task_id, r.kind, r.body) for r in records]
+    rows = [run.ledger.add_record(base, r.task_id, r.kind, r.body)._replace(body=r.body) for r in records]
     apply_records(_reading(run, records), base, rows)
     rename_outcomes(run.plan, base)
     run.ledger.recorded = recorded_positions(base, rows)
