@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from stepwell import ApprovalRejectedError, Decision, SqliteSaver, effect
+from stepwell.runtime.blobs import reading_records
 from stepwell.superstep import body, lifecycle
 from tests.effects.acting import Outside, one
 from tests.runtime.graphs import thread
@@ -68,7 +69,8 @@ def decisions(saver: SqliteSaver, graph: Any, thread_id: str = "t") -> list[Deci
     """Return the decisions a thread has on record, in their order."""
     with saver.store.reading() as reader:
         rows = reader.records_of_kind(thread_id, lifecycle.DECISION)
-    return [body.decode_answer(graph.codec, row.body, "decision")[2] for row in rows]
+        codec = reading_records(reader, graph.codec, rows)
+    return [body.decode_answer(codec, row.body, "decision")[2] for row in rows]
 
 
 def head(saver: SqliteSaver, thread_id: str = "t") -> Any:

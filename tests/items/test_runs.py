@@ -32,6 +32,7 @@ from stepwell import (
     get_store,
     interrupt,
     task,
+    wait_for,
 )
 from stepwell.testing import FakeClock
 from tests.items.places import APART, BESIDE, N, Place, opened, puts
@@ -423,6 +424,28 @@ def test_a_fork_does_not_write_again_what_was_written_in_the_lineage_it_left(bes
     graph.invoke(Command(resume="yes"), thread())
     beside.store.put(N, "a", {"by": "somebody later"})
     assert graph.invoke(Command(resume="no"), asked) == {"log": ["a", "no"]}
+    found = beside.store.get(N, "a")
+    assert found is not None
+    assert found.value == {"by": "somebody later"}
+
+
+def test_a_fork_does_not_write_again_what_a_node_wrote_whose_router_waits(beside: Place) -> None:
+    """As above, where the outcome that is carried is a wait."""
+
+    def route(state: Log) -> str:
+        return str(wait_for("where"))
+
+    graph = fan(("a", puts("a")), ("b", lambda state: {"log": [interrupt("?")]}))
+    compiled = beside.compiled(graph.add_conditional_edges("a", route, [END]))
+    compiled.invoke({}, thread())
+    asked = compiled.get_state(thread())
+    compiled.update_state(thread(), {"log": []}, as_node=START)
+    for at, answer in ((None, "yes"), (asked.config, "no")):
+        compiled.signal(thread(), "where", END)
+        resume = Command(resume=answer if at is None else {asked.interrupts[0].id: answer})
+        assert compiled.invoke(resume, at or thread()) == {"log": ["a", answer]}
+        if at is None:
+            beside.store.put(N, "a", {"by": "somebody later"})
     found = beside.store.get(N, "a")
     assert found is not None
     assert found.value == {"by": "somebody later"}

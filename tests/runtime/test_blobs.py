@@ -17,7 +17,9 @@ from stepwell import (
     SqliteSaver,
     StateGraph,
     ZstdMissingError,
+    effect,
     interrupt,
+    task,
 )
 from stepwell.superstep import blobs, compression
 from tests.runtime.graphs import Call, chain, fan, note, thread
@@ -85,11 +87,25 @@ def sending(state: Any) -> list[Send]:
     return [Send("sent", {"log": [f"sent as number {i}"]}) for i in range(2)]
 
 
+@task
+def prepare(what: str) -> str:
+    return f"prepared {what}"
+
+
+@effect(on_doubt="retry")
+def pay(what: str, idempotency_key: str) -> str:
+    return f"paid {what}"
+
+
+def acting(state: Any) -> dict[str, Any]:
+    assert (prepare("the order").result(), pay("for the order")) == ("prepared the order", "paid for the order")
+    return {"doc": "what a wrote to doc", "log": ["a wrote to log"]}
+
+
 def everything() -> StateGraph[Any, Any, Any, Any]:
-    """Outcomes inline and in records, sends, reducers, questions, an input: each with values that stand apart."""
-    graph = fan(
-        ("a", lambda state: {"doc": "what a wrote to doc", "log": ["a wrote to log"]}), ("ask", asking), schema=Shelf
-    )
+    """Outcomes inline and in records, steps, an effect, sends, reducers, questions, an input: each with values that
+    stand apart."""
+    graph = fan(("a", acting), ("ask", asking), schema=Shelf)
     graph.add_node("sent", lambda given: {"log": given["log"], "best": given["log"][0]})
     return graph.add_conditional_edges("ask", sending, ["sent"])
 

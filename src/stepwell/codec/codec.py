@@ -84,6 +84,10 @@ class Codec:
 
             raise load_error(self._decoder, bytes(body), path, error) from error
 
+    def bytes_of(self, data: Any, path: str = "") -> bytes:
+        """Return the bytes that are read as a value. A codec that reads what stands for them elsewhere finds them."""
+        return bytes(data)
+
     def copy(self, value: Any, path: str = "") -> Any:
         """Return the value a reader of the record would get."""
         return self.loads(self.dumps(value, path), path)

@@ -18,7 +18,7 @@ from stepwell.runtime.changes import rename_outcomes
 from stepwell.runtime.deciding import checked_decisions, refuse_again
 from stepwell.runtime.draft import Draft
 from stepwell.runtime.ledger import Ledger
-from stepwell.runtime.loading import Loaded, apply_records, asked_questions, decode_pause, load, row_name
+from stepwell.runtime.loading import Loaded, apply_records, asked_questions, load, row_name
 from stepwell.store import Reader, RecordRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.answer import Answered, Asked, id_map, match_answers, open_now
@@ -90,14 +90,14 @@ def _forked_for_answers(run: Run, reader: Reader, loaded: Loaded, answers: list[
     records = records_on(run, reader, loaded)
     kept = [record for record in records if record.task_id not in asked]
     for task_id, call_id in asked.items():
-        kept += earlier_answers(records, task_id, lambda record, call=call_id: _asks(run, record, call))  # type: ignore[misc]
+        kept += earlier_answers(records, task_id, lambda record, call=call_id: _asks(record, call))  # type: ignore[misc]
     bring(run, base, carry(loaded.base, base, map(_forked, kept), _always))
     return base
 
 
 def _forked(record: Record) -> Record:
     """Return a record as a fork keeps it: what it wrote to the item store was written in the lineage it was made in."""
-    outcomes = (lifecycle.SUCCEEDED, lifecycle.FAILED, lifecycle.CANCELLED, lifecycle.INTERRUPTED)
+    outcomes = (lifecycle.SUCCEEDED, lifecycle.FAILED, lifecycle.CANCELLED, *lifecycle.PAUSES)
     if record.kind not in outcomes:
         return record
     return record._replace(body=layout.without_items(record.kind, record.body))
@@ -169,14 +169,13 @@ def _always(old: Task, new: Task) -> bool:
     return True
 
 
-def _asks(run: Run, record: Record, call_id: str) -> bool:
-    outcome = decode_pause(run.codec, record.kind, record.body, "question")
-    return any(question.call_id == call_id for question in outcome.questions)
+def _asks(record: Record, call_id: str) -> bool:
+    return any(call == call_id for _, call in layout.asked_ids(record.body, "question"))
 
 
 def _asked_then(run: Run, loaded: Loaded) -> list[Asked]:
     """Return every question of a base, answered or not: at an older checkpoint each can be answered once more."""
-    asked = asked_questions(run.codec, loaded)
+    asked = asked_questions(loaded)
     return [(task, question) for task in loaded.base.tasks for question in asked.get(task.id, ())]
 
 
@@ -190,7 +189,7 @@ def _known_ids(
         return {}, set()
     thread_id = loaded.row.thread_id
     answered = {
-        layout.decode_answer(run.codec, row.body, row_name(row))[0]
+        layout.answered_id(row.body, row_name(row))
         for kind in lifecycle.ANSWERS
         for row in reader.records_of_kind(thread_id, kind)
     }
@@ -209,5 +208,5 @@ def _positions(run: Run, reader: Reader, row: RecordRow) -> dict[str, str]:
     task = next((task for task in then.tasks if task.id == row.task_id), None)
     if task is None:
         return {}
-    outcome = decode_pause(run.codec, row.kind, row.body, row_name(row))
-    return {question.interrupt_id: position_id(task, question.call_id) for question in outcome.questions}
+    asked = layout.asked_ids(row.body, row_name(row))
+    return {interrupt_id: position_id(task, call_id) for interrupt_id, call_id in asked}

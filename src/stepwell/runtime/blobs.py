@@ -6,14 +6,14 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError
 from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
-from stepwell.store import BlobRow, Reader
+from stepwell.store import BlobRow, Reader, RecordRow
 from stepwell.store.sealing import Sealer
 from stepwell.superstep import blobs as layout
 from stepwell.superstep.compression import is_compressed, plain
@@ -74,16 +74,35 @@ class BlobCodec(Codec):
 
     def loads(self, data: Any, path: str = "") -> Any:
         """Return the value that the bytes are, or that is stored under the name that stands for them."""
-        if type(data) is layout.BlobRef:
-            found = self._values.get(data.name)
-            if found is None:
-                told = f"value {data.name.hex()} of thread {self._of}"
-                error = CorruptRecordError(record=told, reason=f"{path or 'a row'} refers to it, and it is missing")
-                if isinstance(self._inner, LenientCodec):
-                    return Unreadable(path, b"", error)
-                raise error
-            data = found
-        return self._inner.loads(data, path)
+        try:
+            found = self._found(data, path)
+        except CorruptRecordError as error:
+            if isinstance(self._inner, LenientCodec):
+                return Unreadable(path, b"", error)
+            raise
+        return self._inner.loads(found, path)
+
+    def bytes_of(self, data: Any, path: str = "") -> bytes:
+        """Return the bytes that a value is read from; none where who only looks meets one that is missing."""
+        try:
+            return self._found(data, path)
+        except CorruptRecordError:
+            if isinstance(self._inner, LenientCodec):
+                return b""
+            raise
+
+    def _found(self, data: Any, path: str) -> bytes:
+        if type(data) is not layout.BlobRef:
+            return data  # type: ignore[no-any-return]  # bytes
+        found = self._values.get(data.name)
+        if found is None:
+            raise _missing(self._of, data.name, path or "a row")
+        return found
+
+
+def _missing(thread_id: str, name: bytes, by: str) -> CorruptRecordError:
+    told = f"value {name.hex()} of thread {thread_id}"
+    return CorruptRecordError(record=told, reason=f"{by} refers to it, and it is missing")
 
 
 def fetched(reader: Reader, thread_id: str, names: set[bytes]) -> dict[bytes, bytes | None]:
@@ -93,6 +112,24 @@ def fetched(reader: Reader, thread_id: str, names: set[bytes]) -> dict[bytes, by
         body = row.body
         found[row.name] = plain(body, f"value {row.name.hex()} of thread {thread_id}") if is_compressed(body) else body
     return found
+
+
+def whole_record(reader: Reader, record: RecordRow) -> RecordRow:
+    """Return a record with all that it refers to in its place. CorruptRecordError where some of it is missing."""
+    names = layout.names_in(record.body)
+    if not names:
+        return record
+    values: dict[bytes, bytes] = {}
+    for name, value in fetched(reader, record.thread_id, names).items():
+        if value is None:
+            raise _missing(record.thread_id, name, f"{record.kind} {record.seq}")
+        values[name] = value
+    return record._replace(body=layout.whole(record.body, values))
+
+
+def reading_records(reader: Reader, codec: Codec, records: Sequence[RecordRow]) -> Codec:
+    """Return a codec that reads these records of one thread, with what they refer to."""
+    return reading(reader, codec, records[0].thread_id, [row.body for row in records]) if records else codec
 
 
 def reading(reader: Reader, codec: Codec, thread_id: str, bodies: Iterable[bytes]) -> Codec:

@@ -8,6 +8,7 @@ from typing import Any
 from stepwell.codec import Codec
 from stepwell.errors import AlreadyDecidedError, ApprovalExpiredError
 from stepwell.graph.approval import ApprovalRequest, Decision
+from stepwell.runtime.blobs import reading_records
 from stepwell.runtime.loading import row_name
 from stepwell.store import Reader
 from stepwell.superstep import body as layout, lifecycle
@@ -49,6 +50,8 @@ def refuse_again(codec: Codec, reader: Reader, thread_id: str, resume: Any) -> N
 
 
 def _decisions(codec: Codec, reader: Reader, thread_id: str) -> Iterator[tuple[str, Decision]]:
-    for row in reader.records_of_kind(thread_id, lifecycle.DECISION):
+    rows = reader.records_of_kind(thread_id, lifecycle.DECISION)
+    codec = reading_records(reader, codec, rows)
+    for row in rows:
         interrupt_id, _, decision = layout.decode_answer(codec, row.body, row_name(row))
         yield interrupt_id, decision

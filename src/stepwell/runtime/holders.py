@@ -18,7 +18,7 @@ from stepwell.plan.tables import Plan
 from stepwell.runtime.blobs import BlobCodec, fetched
 from stepwell.runtime.reading.unreadable import LenientCodec, Unreadable
 from stepwell.store import CheckpointRow, Reader, RecordRow
-from stepwell.superstep import body as layout
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.blobs import may_refer, names_in, names_of
 
 Place = tuple[str, int]
@@ -114,8 +114,7 @@ class Holders:
 
     def fetch_referred(self, reader: Reader, seq: int, records: Iterable[RecordRow]) -> None:
         """Fetch what the plan of a checkpoint, and records, refer to."""
-        names = names_of(self[seq].next).union(*(names_in(record.body) for record in records))
-        self.fetch_blobs(reader, names)
+        self.fetch_blobs(reader, names_of(self[seq].next) | names_to_load(records))
 
     def reading(self, codec: Codec) -> Codec:
         """Return a codec that reads these rows, with what they refer to."""
@@ -279,6 +278,12 @@ class Holders:
 
     def _name(self, seq: int) -> str:
         return f"checkpoint {seq} of thread {self.thread_id}"
+
+
+def names_to_load(records: Iterable[RecordRow]) -> set[bytes]:
+    """Return the names of what these records of a base refer to, but for effects: what a call of one needs, it reads
+    itself."""
+    return set[bytes]().union(*(names_in(row.body) for row in records if row.kind not in lifecycle.EFFECT_KINDS))
 
 
 def stands_apart(opened: layout.Opened, key: str) -> bool:

@@ -313,8 +313,7 @@ class Ledger:
     def add_record(self, base: Base, task_id: str, kind: str, body: bytes) -> RecordRow:
         """Stage a record on the base and move the head past it."""
         identity = base.identity
-        if kind == lifecycle.SUCCEEDED:
-            body = self.shelf.apart(identity.thread_id, body)
+        body = self.shelf.apart(identity.thread_id, body)
         self.head_seq += 1
         row = self.run.store.sealer.record(  # type: ignore[union-attr]
             RecordRow(

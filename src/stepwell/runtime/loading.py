@@ -16,7 +16,7 @@ from stepwell.superstep.begin import initial_values
 from stepwell.superstep.effects.told import Told, hear
 from stepwell.superstep.outcome import Interrupted, Question
 from stepwell.superstep.state import Base, Identity, State
-from stepwell.superstep.step_body import decode_step
+from stepwell.superstep.step_body import decode_step, whole_step
 from stepwell.superstep.waiting import decode_arrived, decode_wait, forget_late, register
 
 
@@ -32,6 +32,8 @@ class Loaded(NamedTuple):
     """What the next deltas of its channels follow."""
     blobs: Iterable[bytes] = ()
     """Names of large values that the thread is known to have."""
+    reading: Codec | None = None
+    """Reads the records, with what they refer to."""
 
 
 def superseded(crashed: RunRow | None, run_id: str, now: int) -> RunRow | None:
@@ -105,7 +107,7 @@ def assemble(
     base = Base(state, identity, row.lineage, row.seq, row.digest)
     apply_records(codec, base, records, run_id)
     rename_outcomes(plan, base)
-    return Loaded(row, opened, base, stored.holds, records)
+    return Loaded(row, opened, base, stored.holds, records, reading=codec)
 
 
 def gathered(reader: Reader, row: CheckpointRow, opened: layout.Opened) -> Holders:
@@ -128,12 +130,13 @@ def decode_pause(codec: Codec, kind: str, body: bytes, name: str) -> Interrupted
     return decode(codec, body, name)
 
 
-def asked_questions(codec: Codec, loaded: Loaded) -> dict[str, tuple[Question, ...]]:
+def asked_questions(loaded: Loaded) -> dict[str, tuple[Question, ...]]:
     """Return every question recorded on the base, answered or not: task id → questions, each once."""
     found: dict[str, dict[str, Question]] = {}
     for record in loaded.records:
         if record.kind in lifecycle.PAUSES:
-            outcome = decode_pause(codec, record.kind, record.body, row_name(record))
+            assert loaded.reading is not None
+            outcome = decode_pause(loaded.reading, record.kind, record.body, row_name(record))
             found.setdefault(record.task_id, {}).update({q.interrupt_id: q for q in outcome.questions})
     return {task_id: tuple(questions.values()) for task_id, questions in found.items()}
 
@@ -185,7 +188,7 @@ def _apply(codec: Codec, base: Base, index: int, record: RecordRow, run_id: str)
         if isinstance(outcome, Interrupted) and any(q.call_id == call_id for q in outcome.questions):
             base.fresh |= {task_id}
     elif record.kind == lifecycle.STEP:
-        base.stepped(task_id, decode_step(record.body, name))
+        base.stepped(task_id, whole_step(codec, decode_step(record.body, name)))
     elif record.kind == lifecycle.DISCARDED:
         base.discard(index)
     elif record.kind == lifecycle.ATTEMPT and record.run_id == run_id:

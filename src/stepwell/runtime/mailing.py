@@ -15,6 +15,7 @@ from stepwell.clock import Clock
 from stepwell.codec import Codec
 from stepwell.errors import AwakeableCompletedError, InvalidWaitError, MessageConflictError
 from stepwell.ids import Ids, is_holdable
+from stepwell.runtime.blobs import reading_records
 from stepwell.store import Message, MessageRow, Reader, Store
 from stepwell.superstep import lifecycle
 from stepwell.superstep.waiting import AWAKEABLE, SIGNAL, decode_arrived
@@ -82,5 +83,6 @@ def _said(reader: Reader, codec: Codec, first: MessageRow) -> Any:
         return codec.loads(first.body, "completion")
     for row in reader.records_of_kind(first.thread_id, lifecycle.ARRIVED):
         if row.seq == first.consumed_seq:
+            codec = reading_records(reader, codec, [row])
             return decode_arrived(codec, row.body, f"arrived {row.seq} of thread {row.thread_id}")[2].value
     return "done", None

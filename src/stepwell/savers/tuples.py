@@ -96,11 +96,14 @@ def _pending(page: Page, codec: Codec, row: CheckpointRow) -> list[tuple[str, st
     merged = page.merged_writes(codec, row)
     outcomes: dict[str, list[tuple[str, Any]]] = {}
     answers: dict[str, list[Any]] = {}
+    reading = page.reading(codec)
     for record in page.records.get(row.seq, ()):
         if record.kind in lifecycle.ANSWERS:
-            answers.setdefault(record.task_id, []).append(layout.decode_answer(codec, record.body, row_name(record))[2])
+            answers.setdefault(record.task_id, []).append(
+                layout.decode_answer(reading, record.body, row_name(record))[2]
+            )
         elif record.kind in (lifecycle.SUCCEEDED, lifecycle.FAILED, lifecycle.CANCELLED, *lifecycle.PAUSES):
-            outcomes[record.task_id] = _recorded(page.reading(codec), record)
+            outcomes[record.task_id] = _recorded(reading, record)
     for node, index, *_ in page.opened(row).next:  # what the superstep came to, whatever was recorded on the way
         if (node, index) in merged:
             outcomes[ids.of(node, index)] = list(merged[node, index]) or [("__no_writes__", None)]

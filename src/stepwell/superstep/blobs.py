@@ -7,7 +7,7 @@ reference stands exactly where the bytes would, so no layout knows of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import ormsgpack
@@ -68,6 +68,34 @@ def _moved(part: Any, put: Callable[[bytes], bytes]) -> Any:
     if kind is dict:
         return {key: _moved(each, put) for key, each in part.items()}
     return part
+
+
+def whole(body: bytes, values: Mapping[bytes, bytes]) -> bytes:
+    """Return a body with these values, by name, in the place of what stands for them. KeyError for one that is not
+    among them."""
+    parts = ormsgpack.unpackb(plain(body), ext_hook=reference, option=ormsgpack.OPT_NON_STR_KEYS)
+    return pack(_put_back(parts, values))
+
+
+def _put_back(part: Any, values: Mapping[bytes, bytes]) -> Any:
+    kind = type(part)
+    if kind is BlobRef:
+        return values[part.name]
+    if kind is list:
+        return [_put_back(each, values) for each in part]
+    if kind is dict:
+        return {key: _put_back(each, values) for key, each in part.items()}
+    return part
+
+
+def is_apart(part: Any) -> bool:
+    """Tell whether something only stands for bytes that are stored apart."""
+    return type(part) is BlobRef
+
+
+def kinds_of(parts: Sequence[Any]) -> tuple[type, ...]:
+    """Return the types of the parts of a body: what stands for bytes counts as them."""
+    return tuple([bytes if type(part) is BlobRef else type(part) for part in parts])
 
 
 def names_in(body: bytes) -> set[bytes]:

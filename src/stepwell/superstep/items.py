@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from stepwell.codec import Codec
+from stepwell.superstep.blobs import is_apart, kinds_of
+
 PUT, DELETE, TOUCH = "put", "delete", "touch"
 
 
@@ -28,10 +31,18 @@ class ItemWrite(NamedTuple):
 
 
 def decode_items(stored: Iterable[Sequence[Any]]) -> tuple[ItemWrite, ...]:
-    """Return what a body holds of item writes. Raises TypeError or ValueError where it holds something else."""
+    """Return what a body holds of item writes. Raises TypeError or ValueError where it holds something else.
+    A large value may still stand apart: see `whole_items`."""
     found = tuple(ItemWrite(*fields) for fields in stored)
     for kind, namespace, key, at, value, ttl in found:
-        kinds = tuple(map(type, (namespace, key, at, value)))
+        kinds = kinds_of((namespace, key, at, value))
         if kind not in (PUT, DELETE, TOUCH) or kinds != (str, str, int, bytes) or type(ttl) not in (int, type(None)):
             raise TypeError("an item write is of another shape")
     return found
+
+
+def whole_items(codec: Codec, items: tuple[ItemWrite, ...]) -> tuple[ItemWrite, ...]:
+    """Return the writes with every value at hand. `codec` reads the body they are from."""
+    if not any(is_apart(write.value) for write in items):
+        return items
+    return tuple(write._replace(value=codec.bytes_of(write.value, f"item {write.key!r}")) for write in items)

@@ -32,7 +32,7 @@ def references(opened: layout.Opened, seq: int) -> References:
 
 
 def blobs_of(record_body: bytes) -> frozenset[bytes]:
-    """Return the names of the values that a record needs."""
+    """Return the names of the values that a record, of whatever kind, needs."""
     return frozenset(blobs.names_in(record_body))
 
 

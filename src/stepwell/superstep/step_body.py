@@ -10,9 +10,10 @@ import ormsgpack
 from stepwell import errors
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError, StepError, StepwellError, UnserializableValueError
+from stepwell.superstep.blobs import is_apart, kinds_of
 from stepwell.superstep.body import reading
 from stepwell.superstep.formats import FORMAT, parts_of
-from stepwell.superstep.items import decode_items
+from stepwell.superstep.items import decode_items, whole_items
 from stepwell.superstep.outcome import text_of
 from stepwell.superstep.steps import Step
 
@@ -26,13 +27,22 @@ def encode_step(step: Step) -> bytes:
 
 
 def decode_step(body: bytes, record: str) -> Step:
-    """Return what the record says. CorruptRecordError where its body does not fit its layout."""
+    """Return what the record says; large values may still stand apart. CorruptRecordError where its body does not fit
+    its layout."""
     parts = parts_of(body, record)
     length = len(_TYPES)
-    if tuple(map(type, parts[:length])) != _TYPES or len(parts) > length + 1:
+    if kinds_of(parts[:length]) != _TYPES or len(parts) > length + 1:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
     with reading(record):
         return Step(*parts[:length], *map(decode_items, parts[length:]))
+
+
+def whole_step(codec: Codec, step: Step) -> Step:
+    """Return the step with every value at hand. `codec` reads the record it is from."""
+    if is_apart(step.value) or is_apart(step.raised):
+        value = codec.bytes_of(step.value, f"result of {step.callee}")
+        step = step._replace(value=value, raised=codec.bytes_of(step.raised, f"error of {step.callee}"))
+    return step._replace(items=whole_items(codec, step.items)) if step.items else step
 
 
 def encode_raised(codec: Codec, error: BaseException) -> bytes:

@@ -17,6 +17,7 @@ from stepwell.errors import CorruptRecordError
 from stepwell.graph.approval import ApprovalRequest
 from stepwell.plan.tables import Plan
 from stepwell.superstep import body as layout
+from stepwell.superstep.blobs import kinds_of
 from stepwell.superstep.effects.approval import asked_before
 from stepwell.superstep.formats import FORMAT, parts_of
 from stepwell.superstep.outcome import Awaited, Interrupted
@@ -120,20 +121,26 @@ def forget_late(base: Base, task_id: str) -> None:
 
 
 def encode_wait(codec: Codec, plan: Plan, task: Task, outcome: Interrupted) -> bytes:
-    """Return the body of a `wait` record: what is awaited, beside what an `interrupted` one says."""
-    inner = layout.encode_interrupted(codec, plan, task, outcome)
-    return ormsgpack.packb([FORMAT, [list(awaited) for awaited in outcome.awaited], inner])
+    """Return the body of a `wait` record: what is awaited, before what an `interrupted` one says."""
+    return layout.encode_interrupted(codec, plan, task, outcome, [list(awaited) for awaited in outcome.awaited])
 
 
 def decode_wait(codec: Codec, body: bytes, record: str) -> Interrupted:
     """Return the outcome that the record says. CorruptRecordError where its body does not fit its layout."""
-    waits, inner = _parts(body, record, list, bytes)
-    return layout.decode_interrupted(codec, inner, record)._replace(awaited=_awaited(waits, record))
+    waits, *interrupted = _pause_parts(body, record)
+    return layout.interrupted_of(codec, interrupted, record)._replace(awaited=_awaited(waits, record))
 
 
 def awaited_in(body: bytes, record: str) -> tuple[Awaited, ...]:
     """Return what a `wait` record says is awaited, without decoding a user's value."""
-    return _awaited(_parts(body, record, list, bytes)[0], record)
+    return _awaited(_pause_parts(body, record)[0], record)
+
+
+def _pause_parts(body: bytes, record: str) -> list[Any]:
+    parts = parts_of(body, record)
+    if len(parts) != 3 or [type(part) for part in parts[:2]] != [list, list]:
+        raise _misfit(record)
+    return parts
 
 
 def _awaited(waits: Sequence[Any], record: str) -> tuple[Awaited, ...]:
@@ -160,7 +167,7 @@ def decode_arrived(codec: Codec, body: bytes, record: str) -> tuple[str, str, Ar
 
 def _parts(body: bytes, record: str, *kinds: type) -> list[Any]:
     parts = parts_of(body, record)
-    if [type(part) for part in parts] != list(kinds):
+    if kinds_of(parts) != kinds:
         raise _misfit(record)
     return parts
 

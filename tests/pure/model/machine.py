@@ -23,7 +23,7 @@ from stepwell.events import (
     RunStarted,
     event_of,
 )
-from stepwell.runtime.blobs import reading
+from stepwell.runtime.blobs import reading, reading_records
 from stepwell.runtime.ledger import LEASE_SECONDS
 from stepwell.runtime.loading import load
 from stepwell.savers.copying import copy_thread
@@ -379,11 +379,14 @@ class Machine:
 
     def _kept_tasks(self) -> set[str]:
         """Return the tasks whose node has returned, durably, while their router has yet to succeed."""
-        codec, found = self.graph.codec, set()
+        found = set()
         with self.saver.store.reading() as reader:
-            for row in reader.records_of_kind("t", lifecycle.FAILED):
+            failed = reader.records_of_kind("t", lifecycle.FAILED)
+            interrupted = reader.records_of_kind("t", lifecycle.INTERRUPTED)
+            codec = reading_records(reader, self.graph.codec, [*failed, *interrupted])
+            for row in failed:
                 found |= {row.task_id} if layout.decode_failed(codec, row.body, "r").kept is not None else set()
-            for row in reader.records_of_kind("t", lifecycle.INTERRUPTED):
+            for row in interrupted:
                 found |= {row.task_id} if layout.decode_interrupted(codec, row.body, "r").kept is not None else set()
         return found
 

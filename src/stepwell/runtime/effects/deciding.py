@@ -15,6 +15,7 @@ from stepwell.codec import Codec
 from stepwell.errors import InterruptAnsweredError, ThreadBusyError, UnknownInterruptError, UnknownThreadError
 from stepwell.graph.approval import ApprovalRequest, Decision
 from stepwell.runtime.admission import ATTEMPTS
+from stepwell.runtime.blobs import Shelf, reading_records
 from stepwell.runtime.deciding import checked_decisions, refuse_again
 from stepwell.runtime.effects.resolving import claim_beside
 from stepwell.runtime.loading import check_input_kept, decode_pause, row_name
@@ -66,6 +67,7 @@ def _compose(
         raise
     ((task, question, decision),) = checked_decisions(thread_id, matched, now)
     assert base is not None
+    shelf = Shelf(sealer)
     record = sealer.record(
         RecordRow(
             thread_id,
@@ -79,11 +81,11 @@ def _compose(
             task.id,
             "",
             now,
-            layout.encode_answer(codec, question.interrupt_id, question.call_id, decision),
+            shelf.apart(thread_id, layout.encode_answer(codec, question.interrupt_id, question.call_id, decision)),
             b"",
         )
     )
-    return claim_beside(thread, record, (), now), decision
+    return claim_beside(thread, record, (), now, shelf.take()), decision
 
 
 def _interrupt_id(reader: Reader, codec: Codec, thread_id: str, which: str, open_ids: list[str]) -> str:
@@ -102,7 +104,9 @@ def _interrupt_id(reader: Reader, codec: Codec, thread_id: str, which: str, open
 
 def _asked_ever(reader: Reader, codec: Codec, thread_id: str) -> Iterator[tuple[str, str]]:
     for kind in lifecycle.PAUSES:
-        for row in reader.records_of_kind(thread_id, kind):
-            for question in decode_pause(codec, row.kind, row.body, row_name(row)).questions:
+        rows = reader.records_of_kind(thread_id, kind)
+        reading = reading_records(reader, codec, rows)
+        for row in rows:
+            for question in decode_pause(reading, row.kind, row.body, row_name(row)).questions:
                 if isinstance(question.value, ApprovalRequest):
                     yield question.interrupt_id, question.value.key

@@ -14,6 +14,7 @@ from stepwell.errors import (
     NoCheckpointerError,
     NonDeterminismError,
 )
+from stepwell.runtime.blobs import whole_record
 from stepwell.runtime.editing.origins import origins_of
 from stepwell.runtime.effects.witness import check_all_there
 from stepwell.runtime.journal import journal_of
@@ -123,7 +124,7 @@ def said(reader: Reader, row: EffectRow) -> tuple[Intent | None, Ended | None]:
 
 
 def _record(reader: Reader, thread_id: str, seq: int) -> tuple[Intent | None, Ended | None]:
-    record = reader.record(thread_id, seq)
+    record = whole_record(reader, reader.record(thread_id, seq))
     name = f"record {seq} of thread {thread_id}"
     if record.kind == lifecycle.INTENT:
         return decode_intent(record.body, name), None

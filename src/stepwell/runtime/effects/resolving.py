@@ -25,8 +25,10 @@ from stepwell.errors import (
 from stepwell.graph.types import MISSING
 from stepwell.ids import is_holdable
 from stepwell.runtime.admission import ATTEMPTS
+from stepwell.runtime.blobs import Shelf
 from stepwell.store import (
     NO_DIGEST,
+    BlobRow,
     Claim,
     EffectChange,
     EffectRow,
@@ -180,6 +182,7 @@ class _Composing:
         body = encode_resolved(
             Resolved(decision.choice, decision.by, decision.reason, row.name, row.node, row.call_id, ended)
         )
+        shelf = Shelf(self.store.sealer)
         seq, ordinal = thread.head_seq + 1, len(self.reader.records(thread.thread_id, place.base_seq))
         record = self.store.sealer.record(
             RecordRow(
@@ -194,7 +197,7 @@ class _Composing:
                 place.task_id,
                 "",
                 now,
-                body,
+                shelf.apart(thread.thread_id, body),
                 b"",
             )
         )
@@ -202,7 +205,7 @@ class _Composing:
         changes = [self._change(row, status, record, ended)]
         if status == rules.DONE:
             changes += self._undone(record)
-        return claim_beside(thread, record, changes, now)
+        return claim_beside(thread, record, changes, now, shelf.take())
 
     def _place(self) -> _Place:
         """Return where to record it: beside the attempt, where this thread is sure to hold that."""
@@ -250,14 +253,17 @@ class _Composing:
         return [EffectChange(self.store.sealer.effect(changed), tuple(row.digest for row in rows))]
 
 
-def claim_beside(thread: ThreadRow, record: RecordRow, changes: Sequence[EffectChange], now: int) -> Claim:
-    """Return the claim that writes one record into a thread and leaves it to whom it belongs."""
+def claim_beside(
+    thread: ThreadRow, record: RecordRow, changes: Sequence[EffectChange], now: int, blobs: Sequence[BlobRow]
+) -> Claim:
+    """Return the claim that writes one record, with what it refers to, into a thread and leaves it to whom it
+    belongs."""
     return Claim(
         thread_id=thread.thread_id,
         graph_id=thread.graph_id,
         seen=thread,
         run=None,
-        rows=Rows(record.seq, record.digest, thread.lineages, [], [record], (), changes),
+        rows=Rows(record.seq, record.digest, thread.lineages, [], [record], (), changes, blobs),
         lease_seconds=None,
         status=thread.status,
         now=now,

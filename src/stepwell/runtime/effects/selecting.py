@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from stepwell.errors import CannotCompensateError
+from stepwell.runtime.blobs import whole_record
 from stepwell.runtime.editing.origins import origins_of
 from stepwell.runtime.effects.compensation import Compensation
 from stepwell.runtime.effects.decorator import registered
@@ -81,13 +82,13 @@ def _said(reader: Reader, row: EffectRow) -> tuple[Ended, Intent | None]:
     """Return the receipt, and the intent where the thread is sure to hold it."""
     if row.body:
         return decode_ended(row.body, f"effect {row.key}"), None
-    record = reader.record(row.thread_id, row.seq)
+    record = whole_record(reader, reader.record(row.thread_id, row.seq))
     name = f"record {row.seq} of thread {row.thread_id}"
     resolved = record.kind == lifecycle.RESOLVED
     ended = decode_resolved(record.body, name).ended if resolved else decode_ended(record.body, name)
     if not ended.intent_seq:
         return ended, None
-    intent = reader.record(row.thread_id, ended.intent_seq)
+    intent = whole_record(reader, reader.record(row.thread_id, ended.intent_seq))
     return ended, decode_intent(intent.body, f"record {intent.seq} of thread {intent.thread_id}")
 
 

@@ -13,11 +13,13 @@ from typing import Any
 from stepwell.codec import Codec
 from stepwell.errors import CorruptRecordError
 from stepwell.ids import TaskIds
+from stepwell.runtime.blobs import BlobCodec, fetched
 from stepwell.runtime.loading import row_name
 from stepwell.runtime.reading.journal_answers import approval_entry, wait_entry
 from stepwell.runtime.reading.journal_entry import JournalEntry
 from stepwell.store import CheckpointRow, EffectRow, Reader, RecordRow, ThreadRow
 from stepwell.superstep import body as layout, lifecycle
+from stepwell.superstep.blobs import names_in
 from stepwell.superstep.effects.approval import APPROVED
 from stepwell.superstep.effects.layout import Ended, Intent, decode_ended, decode_intent
 from stepwell.superstep.effects.resolution import Resolved, decode_resolved
@@ -48,12 +50,19 @@ class Page:
         self.asked: dict[int, list[RecordRow]] = {}
         """Decision → the questions of its task."""
         self._questions_on: dict[int, list[RecordRow]] = {}
+        self._bodies = [record.body for record in records]
         for record in records:
             self._check_base(record)
             if record.kind in lifecycle.EFFECT_KINDS:
                 self._gather(reader, record)
             elif record.kind == lifecycle.DECISION:
                 self.asked[record.seq] = self._questions(reader, record)
+        self._thread_id = records[0].thread_id if records else ""
+        self._values = fetched(reader, self._thread_id, set[bytes]().union(*map(names_in, self._bodies)))
+
+    def reading(self, codec: Codec) -> Codec:
+        """Return a codec that reads these records, with what they refer to."""
+        return BlobCodec(codec, self._values, self._thread_id) if self._values else codec
 
     def _gather(self, reader: Reader, record: RecordRow) -> None:
         said = self.said[record.seq] = said_by(record)
@@ -64,6 +73,7 @@ class Page:
             return
         if ended.intent_seq:
             intent = reader.record(record.thread_id, ended.intent_seq)
+            self._bodies.append(intent.body)
             self.intents[record.seq] = decode_intent(intent.body, row_name(intent))
         elif isinstance(said, Ended):
             self.effects[record.seq] = row_of(reader, said.key, record.thread_id)
@@ -73,6 +83,7 @@ class Page:
         if base_seq not in self._questions_on:
             found = reader.records(decision.thread_id, base_seq)
             self._questions_on[base_seq] = [record for record in found if record.kind in lifecycle.PAUSES]
+            self._bodies += [record.body for record in self._questions_on[base_seq]]
         return [record for record in self._questions_on[base_seq] if record.task_id == decision.task_id]
 
     def _check_base(self, record: RecordRow) -> None:
@@ -147,7 +158,7 @@ def time_of(microseconds: int) -> datetime | None:
 
 def entry_of(codec: Codec, record: RecordRow, page: Page) -> JournalEntry:
     """Return what a record says."""
-    return _KINDS[record.kind](codec, record, page)
+    return _KINDS[record.kind](page.reading(codec), record, page)
 
 
 def _step(codec: Codec, record: RecordRow, page: Page) -> JournalEntry:

@@ -15,7 +15,7 @@ from stepwell.errors import CorruptRecordError
 from stepwell.graph.types import MISSING
 from stepwell.plan.tables import Plan
 from stepwell.runtime.changes import Stored, as_of_today
-from stepwell.runtime.holders import NO_RULES, Holders, Rules
+from stepwell.runtime.holders import NO_RULES, Holders, Rules, names_to_load
 from stepwell.runtime.loading import Loaded, assemble, row_name
 from stepwell.runtime.reading.unreadable import LenientCodec
 from stepwell.store import CheckpointRow, Reader, RecordRow
@@ -83,8 +83,8 @@ class Page:
         for records in self.records.values():
             self._holders.records.update((record.seq, record) for record in records)
         bodies = [row.body for row in {row.seq: row for row in (*rows, *self._successors.values())}.values()]
-        bodies += [record.body for record in self._holders.records.values()]
-        self._holders.fetch_blobs(reader, set[bytes]().union(*map(names_in, bodies)))
+        referred = set[bytes]().union(*map(names_in, bodies)) | names_to_load(self._holders.records.values())
+        self._holders.fetch_blobs(reader, referred)
         self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in fingerprints}
 
     def _expect(self, reader: Reader, rows: Sequence[CheckpointRow], bases: list[int], shapes: set[str]) -> None:

@@ -231,7 +231,7 @@ def _tasks(page: Page, codec: Codec, loaded: Loaded, live: bool) -> tuple[Pregel
     merged = page.merged_writes(codec, loaded.row)
     if not loaded.records:
         return tuple([_planned(task, merged) for task in base.tasks])
-    asked = asked_questions(codec, loaded)
+    asked = asked_questions(loaded)
     still_open = {question.interrupt_id for question in open_questions(base)}
     return tuple(
         _task(base, i, task, merged.get((task.node, task.index)), asked.get(task.id, ()), live, still_open)

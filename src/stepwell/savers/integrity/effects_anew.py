@@ -12,6 +12,7 @@ from typing import NamedTuple
 from stepwell.codec import Codec, Registry
 from stepwell.codec.raw_value import RawValue
 from stepwell.errors import CorruptRecordError
+from stepwell.runtime.blobs import whole_record
 from stepwell.runtime.editing.origins import origins_of, root_of
 from stepwell.runtime.effects.bringing import whole
 from stepwell.runtime.loading import row_name
@@ -124,11 +125,16 @@ class _Records:
         self.told: dict[str, Told] = {}
         for raw in reader.raw_rows(thread_id, "records"):
             if raw.fault is None:
-                self.sound.add(raw.columns["seq"])
-                if raw.columns["kind"] in lifecycle.EFFECT_KINDS:
-                    self._hear(reader.record(thread_id, raw.columns["seq"]))
+                seq = raw.columns["seq"]
+                if raw.columns["kind"] not in lifecycle.EFFECT_KINDS or self._hear(reader.record(thread_id, seq)):
+                    self.sound.add(seq)
 
-    def _hear(self, row: RecordRow) -> None:
+    def _hear(self, row: RecordRow) -> bool:
+        """Take in what a record says; return False where what it refers to is lost, so that it cannot be gone by."""
+        try:
+            row = whole_record(self._reader, row)
+        except CorruptRecordError:
+            return False
         name = row_name(row)
         self.told.update(hear(self.told, row.kind, row.seq, row.body, name))
         if row.kind == lifecycle.INTENT:
@@ -141,6 +147,7 @@ class _Records:
         else:
             ended = decode_ended(row.body, name)
             self.said.setdefault(ended.key, []).append(Said(row, _STATUSES[row.kind], None, ended))
+        return True
 
     def lacks(self, key: str, seq: int | None = None) -> bool:
         """Tell whether the row of an effect is missing, or older than what is recorded of it; `seq`: the record that it

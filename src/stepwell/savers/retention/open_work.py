@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from stepwell.runtime.loading import decode_pause, row_name
+from stepwell.runtime.loading import row_name
 from stepwell.store import EffectsQuery, Reader, RecordRow, ThreadRow
 from stepwell.superstep import body as layout, lifecycle
 
 _ENDS = (lifecycle.SUCCEEDED, lifecycle.FAILED, lifecycle.CANCELLED, lifecycle.DISCARDED)
-
-
-class _Undecoded:
-    """Stands for a codec where no value is looked at."""
-
-    def loads(self, data: bytes, path: str) -> bytes:
-        return data
-
-
-UNDECODED: Any = _Undecoded()
 
 
 def open_work(reader: Reader, thread: ThreadRow) -> str | None:
@@ -46,12 +35,12 @@ def _asks(records: Sequence[RecordRow]) -> bool:
 def unanswered(reader: Reader, thread_id: str) -> Iterator[int]:
     """Yield the checkpoints on which something was asked that nobody has answered, anywhere in the thread."""
     answered = {
-        layout.decode_answer(UNDECODED, row.body, row_name(row))[0]
+        layout.answered_id(row.body, row_name(row))
         for kind in lifecycle.ANSWERS
         for row in reader.records_of_kind(thread_id, kind)
     }
     for kind in lifecycle.PAUSES:
         for row in reader.records_of_kind(thread_id, kind):
-            asked = decode_pause(UNDECODED, row.kind, row.body, row_name(row)).questions
-            if any(question.interrupt_id not in answered for question in asked):
+            asked = layout.asked_ids(row.body, row_name(row))
+            if any(interrupt_id not in answered for interrupt_id, _ in asked):
                 yield row.base_seq

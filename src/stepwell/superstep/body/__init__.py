@@ -26,6 +26,8 @@ from stepwell.superstep.body.checkpoint import Encoded, Source, encode_checkpoin
 from stepwell.superstep.body.deltas import Chain, Ground, Link, Unwritten, begun, level_of, rows_since_last_taking_over
 from stepwell.superstep.body.frame import FORMAT, reading
 from stepwell.superstep.body.records import (
+    answered_id,
+    asked_ids,
     decode_answer,
     decode_attempt,
     decode_cancelled,
@@ -38,6 +40,7 @@ from stepwell.superstep.body.records import (
     encode_failed,
     encode_interrupted,
     encode_succeeded,
+    interrupted_of,
     stored_copy,
     succeeded_writes,
     without_items,
@@ -61,6 +64,8 @@ __all__ = [
     "Source",
     "Stored",
     "Unwritten",
+    "answered_id",
+    "asked_ids",
     "begun",
     "chain_rows",
     "decode_answer",
@@ -84,6 +89,7 @@ __all__ = [
     "encode_writes",
     "holds_of",
     "inline_outcomes",
+    "interrupted_of",
     "level_of",
     "needs",
     "open_checkpoint",

@@ -12,7 +12,7 @@ from stepwell.superstep.blobs import pack as pack_references
 from stepwell.superstep.body.frame import FORMAT, expect, pack, reading, unpack
 from stepwell.superstep.body.values import blame, decode_routes, decode_writes, encode_routes, encode_writes
 from stepwell.superstep.formats import parts_of
-from stepwell.superstep.items import decode_items
+from stepwell.superstep.items import decode_items, whole_items
 from stepwell.superstep.lifecycle import SUCCEEDED
 from stepwell.superstep.outcome import Cancelled, Failed, Interrupted, Question, Returned, Succeeded
 from stepwell.superstep.state import Task, new
@@ -49,8 +49,8 @@ def without_items(kind: str, body: bytes) -> bytes:
     parts = [FORMAT, *parts_of(body, f"{kind} record")]
     if kind == SUCCEEDED:
         parts = parts[:3]
-    elif parts[2] is not None:
-        parts[2] = parts[2][:2]
+    elif parts[-1] is not None:
+        parts[-1] = parts[-1][:2]
     return pack_references(parts)
 
 
@@ -58,9 +58,9 @@ def encode_failed(codec: Codec, plan: Plan, task: Task, outcome: Failed | Cancel
     return pack([FORMAT, outcome.text, _encode_kept(codec, plan, task, outcome.kept)])
 
 
-def encode_interrupted(codec: Codec, plan: Plan, task: Task, outcome: Interrupted) -> bytes:
+def encode_interrupted(codec: Codec, plan: Plan, task: Task, outcome: Interrupted, *before: Any) -> bytes:
     questions = [[q.interrupt_id, q.call_id, _question_bytes(codec, task, q)] for q in outcome.questions]
-    return pack([FORMAT, questions, _encode_kept(codec, plan, task, outcome.kept)])
+    return pack([FORMAT, *before, questions, _encode_kept(codec, plan, task, outcome.kept)])
 
 
 def _question_bytes(codec: Codec, task: Task, question: Question) -> bytes:
@@ -93,7 +93,7 @@ def _encode_return(codec: Codec, plan: Plan, task: Task, made: Returned | Succee
 
 
 def _decode_return(codec: Codec, parts: Sequence[Any]) -> Returned:
-    items = decode_items(parts[2]) if len(parts) > 2 else ()
+    items = whole_items(codec, decode_items(parts[2])) if len(parts) > 2 else ()
     return Returned(decode_writes(codec, parts[0]), decode_routes(codec, parts[1]), items)
 
 
@@ -120,7 +120,11 @@ def decode_cancelled(codec: Codec, body: bytes, record: str) -> Cancelled:
 
 
 def decode_interrupted(codec: Codec, body: bytes, record: str) -> Interrupted:
-    questions, kept = unpack(body, record, 2)
+    return interrupted_of(codec, unpack(body, record, 2), record)
+
+
+def interrupted_of(codec: Codec, parts: Sequence[Any], record: str) -> Interrupted:
+    questions, kept = parts
     with reading(record):
         asked = tuple(Question(*_ids(iid, call), codec.loads(value, "interrupt")) for iid, call, value in questions)
         return Interrupted(asked, _decode_kept(codec, kept))
@@ -130,6 +134,20 @@ def decode_answer(codec: Codec, body: bytes, record: str) -> tuple[str, str, Any
     interrupt_id, call_id, value = unpack(body, record, 3)
     with reading(record):
         return (*_ids(interrupt_id, call_id), codec.loads(value, "answer"))
+
+
+def answered_id(body: bytes, record: str) -> str:
+    """Return the id of the question that a record answers, without decoding the answer."""
+    interrupt_id, call_id, _ = unpack(body, record, 3)
+    with reading(record):
+        return _ids(interrupt_id, call_id)[0]
+
+
+def asked_ids(body: bytes, record: str) -> list[tuple[str, str]]:
+    """Return the interrupt id and call id of each question that a pause asks, without decoding a value."""
+    questions = unpack(body, record, 2, 3)[-2]
+    with reading(record):
+        return [_ids(interrupt_id, call_id) for interrupt_id, call_id, _ in questions]
 
 
 def decode_attempt(body: bytes, record: str) -> tuple[str, int, int, int]:

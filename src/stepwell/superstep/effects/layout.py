@@ -1,4 +1,7 @@
-"""How an effect stands in records: what is said before its body begins, and what is said of how it ended."""
+"""How an effect stands in records: what is said before its body begins, and what is said of how it ended.
+
+Of what is read, large values may still stand apart: who goes on with one reads the record whole (`runtime/blobs.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import NamedTuple, TypeVar
 import ormsgpack
 
 from stepwell.errors import CorruptRecordError
+from stepwell.superstep.blobs import kinds_of
 from stepwell.superstep.formats import FORMAT, parts_of
 
 Said = TypeVar("Said", bound="Intent | Ended")
@@ -87,7 +91,7 @@ _ENDED = (str, int, str, bytes, str, bytes, bool, int, int)
 
 
 def _decoded(kind: type[Said], types: tuple[type, ...], body: bytes, record: str) -> Said:
-    given = tuple(parts_of(body, record))
-    if tuple(map(type, given)) != types:
+    given = parts_of(body, record)
+    if kinds_of(given) != types:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
     return kind(*given)

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 import ormsgpack
 
 from stepwell.errors import CorruptRecordError
+from stepwell.superstep.blobs import kinds_of
 from stepwell.superstep.effects.layout import Ended
 from stepwell.superstep.formats import FORMAT, parts_of
 
@@ -47,7 +48,7 @@ def encode_resolved(resolved: Resolved) -> bytes:
 def decode_resolved(body: bytes, record: str) -> Resolved:
     """Return what the record says. CorruptRecordError where its body does not fit its layout."""
     parts = parts_of(body, record)
-    if tuple(map(type, parts)) != _TYPES:
+    if kinds_of(parts) != _TYPES:
         raise CorruptRecordError(record=record, reason="its body does not fit its layout")
     return Resolved._make((*parts[:6], Ended._make(parts[6:])))
 
