@@ -7,6 +7,8 @@ import psycopg
 import pytest
 
 from stepwell import DatabaseEncryptedError, Encryption, PostgresSaver, PostgresStore, WrongKeyError
+from stepwell.store import Store
+from stepwell.stores.encrypted.unopened import UnopenedStore
 from tests.encryption.conftest import begin, talk
 from tests.encryption.life import WORDS, live
 from tests.runtime.graphs import thread
@@ -81,3 +83,19 @@ def test_threads_that_begin_at_once_through_small_pools_have_one_key_each(connin
             assert len({future.result() for future in sent}) == 4
             assert any(future.exception() is None for future in begun)
         assert list(one.store.verify()) == list(two.store.verify()) == []
+
+
+def test_a_repair_writes_nothing_in_plaintext(conninfo: str, key: bytes) -> None:
+    with PostgresSaver(conninfo, encryption=Encryption({"k": key})) as saver:
+        saver.setup()
+        begin(saver, "t")
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            connection.execute("update stepwell.runs set error = 'altered'")
+        assert [table for table, _ in saver.repair("t").made_anew] == ["runs"]
+        assert saver.verify().is_sound
+        assert [run.status for run in saver.runs("t")] == ["failed"]
+
+
+def test_an_unopened_store_passes_every_verb_through_what_it_is_opened_as() -> None:
+    verbs = {name for name in vars(Store) if not name.startswith("_")}
+    assert verbs - vars(UnopenedStore).keys() == set()

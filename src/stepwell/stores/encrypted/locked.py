@@ -34,6 +34,7 @@ from stepwell.store import (
 from stepwell.store.queued import Queued
 from stepwell.stores.encrypted.cipher import DataKey
 from stepwell.stores.encrypted.reader import DecryptingReader
+from stepwell.stores.encrypted.travelling import travelling
 from stepwell.stores.encrypted.unopened import opened_of
 from stepwell.superstep.items import ItemWrite
 
@@ -154,7 +155,9 @@ class LockedStore:
         return self.inner.prune(pruning)
 
     def restore(self, restoration: Restoration) -> bool:
-        """Write a thread as it was stored elsewhere: that takes no key."""
+        """Write a thread as it was stored elsewhere: that takes no key, unless an effect of it changes its own."""
+        if any(travelling(row) is not None for row in restoration.rows()):
+            raise DatabaseEncryptedError(thread_id=restoration.thread_id)
         return self.inner.restore(restoration)
 
     def size(self) -> StoreSize:

@@ -50,6 +50,7 @@ from stepwell.stores.encrypted import filtering, sealer
 from stepwell.stores.encrypted.cipher import DataKey, NotAuthentic
 from stepwell.stores.encrypted.faults import faults_of, missing_of
 from stepwell.stores.encrypted.keyring import Keyring
+from stepwell.stores.encrypted.travelling import travelling
 from stepwell.stores.shared.filters import filter_text, matches
 
 Row = TypeVar("Row")
@@ -261,8 +262,17 @@ class DecryptingReader:
         return self._inner.record_outline(thread_id)
 
     def stored(self, thread_id: str) -> Iterator[StoredRow]:
-        """Yield every row of a thread as it is stored: encrypted, with the wrapped key."""
-        return self._inner.stored(thread_id)
+        """Yield every row of a thread as it is stored: encrypted, with the wrapped key. Effects of the scope "global",
+        which are encrypted with the database's key, are with the thread's here: that one goes along."""
+        for row in self._inner.stored(thread_id):
+            effect = travelling(row)
+            yield row if effect is None else ("effects", tuple(self._departing(thread_id, effect)))
+
+    def _departing(self, thread_id: str, row: EffectRow) -> EffectRow:
+        opened, key = self._effect(row), self._key_of(thread_id)
+        if key is None:
+            raise _fault(LostKeyError, "keys", thread_id, "", "its data key is missing")
+        return sealer.sealed_effect(key, opened)
 
     def lineages(self, thread_id: str) -> list[LineageRow]:
         """Return the lineages that have a checkpoint."""

@@ -56,9 +56,7 @@ class EncryptingSealer:
 
     def effect(self, row: EffectRow) -> EffectRow:
         """Return the row as it is stored: what its call id and fingerprint said stands in its body."""
-        blank = row._replace(call_id="", fingerprint="", body=b"", digest=b"")
-        sealed = self._of(owner_of(row)).seal("effect", blank, (row.call_id, row.fingerprint, row.body))
-        return seal_effect(blank._replace(body=sealed))
+        return sealed_effect(self._of(owner_of(row)), row)
 
     def blob_name(self, thread_id: str, body: bytes) -> bytes:
         """Return a name that says nothing of the value to who has not the thread's key."""
@@ -107,6 +105,13 @@ class EncryptingSealer:
 def owner_of(row: EffectRow) -> str:
     """Return whose key an effect's row is encrypted with."""
     return WHOLE_DATABASE if row.scope == _GLOBAL else row.thread_id
+
+
+def sealed_effect(key: DataKey, row: EffectRow) -> EffectRow:
+    """Return the row as it is stored under a key."""
+    blank = row._replace(call_id="", fingerprint="", body=b"", digest=b"")
+    sealed = key.seal("effect", blank, (row.call_id, row.fingerprint, row.body))
+    return seal_effect(blank._replace(body=sealed))
 
 
 def _sealed_item(key: DataKey, write: ItemWrite) -> ItemWrite:

@@ -46,6 +46,7 @@ from stepwell.stores.encrypted.encryption import Encryption
 from stepwell.stores.encrypted.keyring import Keyring
 from stepwell.stores.encrypted.reader import DecryptingReader
 from stepwell.stores.encrypted.sealer import EncryptingSealer
+from stepwell.stores.encrypted.travelling import arriving
 from stepwell.stores.encrypted.unopened import opened_of
 
 ATTEMPTS = 8
@@ -156,7 +157,7 @@ class EncryptedStore:
 
     def restore(self, restoration: Restoration) -> bool:
         """Write a thread as it was stored elsewhere, its data key with it."""
-        restored = self.inner.restore(restoration)
+        restored = self.inner.restore(arriving(restoration, self.keys, self._sealer))
         self.keys.forget(restoration.thread_id)
         return restored
 

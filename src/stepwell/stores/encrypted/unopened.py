@@ -18,9 +18,14 @@ from stepwell.store import (
     KeyWrites,
     Message,
     MessageRow,
+    Pruned,
+    Pruning,
     Reader,
+    Repair,
+    Restoration,
     Sealer,
     Store,
+    StoreSize,
     ThreadRow,
 )
 from stepwell.store.queued import Queued
@@ -85,6 +90,21 @@ class UnopenedStore:
 
     def delete(self, deletion: Deletion) -> bool:
         return self.opened.delete(deletion)
+
+    def prune(self, pruning: Pruning) -> Pruned | None:
+        return self.opened.prune(pruning)
+
+    def restore(self, restoration: Restoration) -> bool:
+        return self.opened.restore(restoration)
+
+    def repair(self, repair: Repair) -> bool:
+        return self.opened.repair(repair)
+
+    def size(self) -> StoreSize:
+        return self.opened.size()
+
+    def vacuum(self, full: bool = False) -> None:
+        self.opened.vacuum(full)
 
     def reading(self) -> AbstractContextManager[Reader]:
         return self.opened.reading()

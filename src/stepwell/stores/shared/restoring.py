@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stepwell.errors import RunConflictError
-from stepwell.store import DELETED, Counts, KeyRow, Restoration, StoredRow, ThreadRow
+from stepwell.store import DELETED, Counts, EffectRow, KeyRow, Restoration, StoredRow, ThreadRow
 from stepwell.stores.shared.keys import put_key
-from stepwell.stores.shared.rows import BY_NAME, KEYS, SHAPES, THREADS, thread_digest
+from stepwell.stores.shared.rows import BY_NAME, EFFECTS, KEYS, SHAPES, THREADS, thread_digest
 from stepwell.stores.shared.source import Source
 from stepwell.stores.shared.statements import Statements
+from stepwell.superstep.effects.keys import GLOBAL
+from stepwell.superstep.effects.rules import Known, spokesman
 
 INSERTS = {
     "shapes": "insert_shape",
@@ -73,9 +75,23 @@ def restore(on: Statements, counts: Counts, restoration: Restoration) -> tuple[T
         if name == "keys":
             put_key(on, counts, KeyRow._make(columns))
             continue
+        if name == "effects" and not _tells_more(on, counts, EffectRow._make(columns)):
+            continue
         counts.statements += 1
         on.execute(on.query(INSERTS[name]), columns)
         if name == "runs" and on.changes() != 1:
             told = f"Run {columns[0]} is another thread's in this database. Thread {thread_id!r} was not written."
             raise RunConflictError(told, run_id=columns[0], thread_id=thread_id)
     return row, digest
+
+
+def _tells_more(on: Statements, counts: Counts, came: EffectRow) -> bool:
+    """Tell whether an effect's row is to be written: one of the scope "global" is the database's, which may have one
+    under its key that is nearer to the truth."""
+    if came.scope != GLOBAL:
+        return True
+    on.lock("effect", [came.key])
+    counts.statements += 1
+    found = [EFFECTS.verified(row) for row in on.execute(on.query("effect"), {"key": came.key}).fetchall()]
+    known = [Known(row.key, row.thread_id, row.status, row.fingerprint, row.finished_at) for row in (*found, came)]
+    return spokesman(known, found[0].thread_id if found else "") is known[-1]
