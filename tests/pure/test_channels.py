@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import pytest
 from hypothesis import given, strategies as st
 
-from stepwell.errors import InvalidUpdateError
+from stepwell.errors import InvalidGraphError, InvalidUpdateError
 from stepwell.graph.channels import (
     AnyValue,
     BinaryOperatorAggregate,
@@ -19,6 +19,7 @@ from stepwell.graph.channels import (
     Topic,
     UntrackedValue,
 )
+from stepwell.graph.channels.delta import DeltaChannel
 from stepwell.graph.messages import add_messages
 from stepwell.graph.types import MISSING, Overwrite
 
@@ -209,3 +210,11 @@ def test_only_message_channels_invent_ids() -> None:
     assert BinaryOperatorAggregate(list, add_messages(format="langchain-openai")).invents_ids
     assert not BinaryOperatorAggregate(list, operator.add).invents_ids
     assert BinaryOperatorAggregate(list, operator.add).with_ids([1], str) == [1]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"reducer": None}, {"reducer": 5}, {"reducer": list, "name": ""}, {"reducer": list, "name": 5}]
+)
+def test_a_delta_channel_without_a_reducer_or_with_a_name_that_is_none_is_refused_as_it_is_declared(wrong: Any) -> None:
+    with pytest.raises(InvalidGraphError, match="of a DeltaChannel is"):
+        DeltaChannel(**wrong)

@@ -1,5 +1,6 @@
 """How a run begins: new inputs over unfinished work, run ids, thread ids, and whose a thread is."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +11,7 @@ from stepwell import (
     EmptyInputError,
     GraphMismatchError,
     InvalidConfigError,
+    MergeError,
     PendingWorkError,
     RunConflictError,
     RunError,
@@ -42,6 +44,28 @@ def test_a_new_input_after_a_failure_drops_what_was_pending(
     result = call(graph, {"log": ["2nd"]}, thread(), durability=any_durability)
     assert result == {"log": ["1st", "2nd", "a", "flaky"]}
     assert (a.calls, flaky.calls) == (2, 2)
+
+
+def test_what_no_reducer_takes_is_told_as_what_was_given_and_nothing_is_written(call: Call, saver: SqliteSaver) -> None:
+    """No task made it, and nothing of it is kept: there is nothing to retry."""
+    graph = chain(("a", note("a"))).compile(checkpointer=saver)
+    told = r"What was given for channel 'log' could not be combined .* Nothing was written"
+    for begun in (False, True):
+        gives: list[Callable[[], object]] = [
+            lambda: call(graph, {"log": 5}, thread()),
+            lambda: call(graph, Command(update={"log": 5}), thread()),
+            lambda: graph.update_state(thread(), {"log": 5}),
+            lambda: graph.update_state(thread(), {"log": 5}, as_node="a"),
+        ]
+        for give in gives:
+            before = graph.get_state(thread())
+            with pytest.raises(MergeError, match=told) as caught:
+                give()
+            assert isinstance(caught.value.__cause__, TypeError)
+            assert graph.get_state(thread()) == before
+        if not begun:
+            assert list(saver.threads()) == []
+            call(graph, {"log": []}, thread())
 
 
 @pytest.mark.parametrize("given", [Command(), Command(update={}), Command(goto=[]), Command(update=[], goto=())])

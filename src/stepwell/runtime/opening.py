@@ -34,7 +34,7 @@ from stepwell.superstep import lifecycle
 from stepwell.superstep.answer import id_map, resumes
 from stepwell.superstep.begin import NOTHING_STEP, empty_state, input_state, start_outcome
 from stepwell.superstep.decide import Rules, RunTasks, decide, open_questions, standstill
-from stepwell.superstep.merge import merge
+from stepwell.superstep.given import merge_given
 from stepwell.superstep.outcome import Awaited, Cancelled, Failed, Question, Succeeded
 from stepwell.superstep.state import Base, Identity
 
@@ -247,7 +247,7 @@ def plan_input(run: Run, base: Base, lineage: int, parent: tuple[int | None, byt
     outcome = start_outcome(run.plan, given, lambda: following.tasks[0].id)
     if not run.plan.start.branches:
         following.outcomes[0] = succeeded = Succeeded(*outcome)
-        merged = merge(run.plan, following.state, following.tasks, [succeeded])
+        merged = merge_given(run.plan, following.state, following.tasks, [succeeded])
         following = run.ledger.advance(following, merged)
         run.input_wrote = merged.changed
     run.base, run.rules = following, rules_for(run, first, None)

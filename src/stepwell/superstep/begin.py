@@ -14,7 +14,8 @@ from typing import Any
 from stepwell.errors import InvalidUpdateError
 from stepwell.graph.types import END, MISSING, START, Command, Send
 from stepwell.plan.tables import Plan
-from stepwell.superstep.merge import Merged, Routed, merge, route
+from stepwell.superstep.given import merge_given
+from stepwell.superstep.merge import Merged, Routed, route
 from stepwell.superstep.outcome import Returned, Route, Succeeded, check_jumps, goto_of, returned, update_items
 from stepwell.superstep.state import Base, Identity, Planned, State, Task
 
@@ -65,7 +66,7 @@ def commanded(plan: Plan, base: Base, command: Command[Any], identity: Identity)
     """Return the state after a command from outside: its update folded in, its jumps planned beside what is planned."""
     made = returned(plan, plan.start, Command(update=command.update), lambda: f"command:{identity.checkpoint_id}")
     source = Task(Planned(START), base.state.activations.get(START, 0), identity)
-    merged = merge(plan, base.state, [source], [Succeeded(made.writes, ())])
+    merged = merge_given(plan, base.state, [source], [Succeeded(made.writes, ())])
     jumps = goto_of(command)
     check_jumps(plan, "The command", jumps)
     planned, barriers, deferred = _with_jumps(plan, base.state, jumps)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any
 
+from stepwell.errors import InvalidGraphError
 from stepwell.graph.channel import Channel, overwritten, unshared
 from stepwell.graph.channels.reduced import first_value, replacing, same_reducer
 from stepwell.graph.declared import function_text
@@ -40,6 +41,10 @@ class DeltaChannel(Channel):
     ) -> None:
         if snapshot_frequency is not None and (type(snapshot_frequency) is not int or snapshot_frequency <= 0):
             raise ValueError(f"snapshot_frequency must be a positive int, got {snapshot_frequency}")
+        if not callable(reducer):
+            raise InvalidGraphError(reason=f"the reducer of a DeltaChannel is a function, not {reducer!r}")
+        if name is not None and (not isinstance(name, str) or not name):
+            raise InvalidGraphError(reason=f"name= of a DeltaChannel is text that is not empty, not {name!r}")
         super().__init__(list if typ is None else typ)
         self.reducer = reducer
         self.snapshot_frequency = snapshot_frequency

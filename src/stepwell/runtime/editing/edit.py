@@ -49,7 +49,7 @@ from stepwell.superstep.edit import (
     copied_updates,
     special,
 )
-from stepwell.superstep.merge import merge
+from stepwell.superstep.given import merge_given
 from stepwell.superstep.outcome import Failed, Returned, Succeeded, returned
 from stepwell.superstep.state import Base, Identity, State, Task, merge_order
 
@@ -189,7 +189,7 @@ async def _acted(run: Run, spot: Spot, acts: Sequence[Acting], source: str) -> E
     require_readable(run.plan, base.state.values, [write for each in made for write in each.writes])
     acted = acting_base(base, acts)
     outcomes = [await _routed(run, acted, i, act.node, made[i]) for i, act in enumerate(acts)]
-    merged = merge(run.plan, acted.state, acted.tasks, outcomes)
+    merged = merge_given(run.plan, acted.state, acted.tasks, outcomes)
     state = merged.state._replace(writers=base.state.writers)  # an edit makes nobody the last that ran
     sources = [layout.Source(act.place, outcome) for act, outcome in zip(acts, outcomes, strict=True)]
     return Edited(state, source, merged.changed, sources, before=_stored_values(spot))
