@@ -114,7 +114,8 @@ class Holders:
 
     def fetch_referred(self, reader: Reader, seq: int, records: Iterable[RecordRow]) -> None:
         """Fetch what the plan of a checkpoint, and records, refer to."""
-        self.fetch_blobs(reader, names_of(self[seq].next) | names_to_load(records))
+        read = [row.body for row in records if row.kind not in lifecycle.EFFECT_KINDS]  # a call reads what it needs
+        self.fetch_blobs(reader, names_of(self[seq].next).union(*map(names_in, read)))
 
     def reading(self, codec: Codec) -> Codec:
         """Return a codec that reads these rows, with what they refer to."""
@@ -278,12 +279,6 @@ class Holders:
 
     def _name(self, seq: int) -> str:
         return f"checkpoint {seq} of thread {self.thread_id}"
-
-
-def names_to_load(records: Iterable[RecordRow]) -> set[bytes]:
-    """Return the names of what these records of a base refer to, but for effects: what a call of one needs, it reads
-    itself."""
-    return set[bytes]().union(*(names_in(row.body) for row in records if row.kind not in lifecycle.EFFECT_KINDS))
 
 
 def stands_apart(opened: layout.Opened, key: str) -> bool:

@@ -15,14 +15,17 @@ from stepwell.errors import CorruptRecordError
 from stepwell.graph.types import MISSING
 from stepwell.plan.tables import Plan
 from stepwell.runtime.changes import Stored, as_of_today
-from stepwell.runtime.holders import NO_RULES, Holders, Rules, names_to_load
+from stepwell.runtime.holders import NO_RULES, Holders, Rules
 from stepwell.runtime.loading import Loaded, assemble, row_name
 from stepwell.runtime.reading.unreadable import LenientCodec
 from stepwell.store import CheckpointRow, Reader, RecordRow
-from stepwell.superstep import body as layout
+from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.begin import initial_values
 from stepwell.superstep.blobs import names_in
 from stepwell.superstep.outcome import Write
+
+JOURNALLED = (lifecycle.STEP, *lifecycle.EFFECT_KINDS)
+"""Records that a journal tells, and no state."""
 
 NodeWrites = tuple[str, int | None, tuple[Write, ...]]
 
@@ -52,6 +55,7 @@ class Page:
         self.ids: dict[int, str] = {}
         """Checkpoint ids of the rows and of their parents, by seq."""
         self.records: dict[int, list[RecordRow]] = {}
+        """What is recorded on checkpoints, by their seq, as far as a state shows it."""
         self._shapes: dict[str, str | None] = {}
         self._successors: dict[tuple[int | None, int], CheckpointRow] = {(row[5], row[2]): row for row in later}
         """By seq of the parent, and lineage."""
@@ -79,12 +83,13 @@ class Page:
         for row in rows:
             if row.parent_seq is not None and row.parent_seq not in self.ids:
                 self.ids[row.parent_seq] = reader.id_of(thread_id, row.parent_seq)
-        self.records = reader.records_of(thread_id, bases)
-        for records in self.records.values():
-            self._holders.records.update((record.seq, record) for record in records)
+        for seq, records in reader.records_of(thread_id, bases).items():
+            if shown := [record for record in records if record.kind not in JOURNALLED]:
+                self.records[seq] = shown
+                self._holders.records.update((record.seq, record) for record in shown)
         bodies = [row.body for row in {row.seq: row for row in (*rows, *self._successors.values())}.values()]
-        referred = set[bytes]().union(*map(names_in, bodies)) | names_to_load(self._holders.records.values())
-        self._holders.fetch_blobs(reader, referred)
+        bodies += [record.body for record in self._holders.records.values()]
+        self._holders.fetch_blobs(reader, set[bytes]().union(*map(names_in, bodies)))
         self._shapes = {fingerprint: reader.shape(fingerprint) for fingerprint in fingerprints}
 
     def _expect(self, reader: Reader, rows: Sequence[CheckpointRow], bases: list[int], shapes: set[str]) -> None:
