@@ -255,7 +255,8 @@ class TaskRun:
         return {key: computed[kind] for key, kind in self.run.plan.managed.items()}
 
     def _routed(self, branch: BranchPlan, kept: Returned) -> Any:
-        return branch.reads.build(view(self.run.plan, self.base.state, kept.writes), self._managed())
+        managed = self._managed() if self.run.plan.managed else None
+        return branch.reads.build(view(self.run.plan, self.base.state, kept.writes), managed)
 
     # -- what its scope asks for (Owner) -----------------------------------------------------------------------------
 

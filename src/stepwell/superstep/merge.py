@@ -62,11 +62,9 @@ def merge(plan: Plan, state: State, tasks: Sequence[Task], outcomes: Sequence[Su
 
 def _fold(plan: Plan, values: dict[str, Any], ordered: Ordered) -> tuple[str, ...]:
     """Fold all writes into `values`; return the channels whose value may differ."""
-    if plan.replaced and len(ordered) == 1:
-        written = dict(ordered[0][1].writes)
-        if written.keys() <= plan.replaced and len(written) == len(ordered[0][1].writes):
-            values.update(written)
-            return tuple(written)
+    if len(ordered) == 1 and (written := _replacing(plan, ordered[0][1].writes)) is not None:
+        values.update(written)
+        return tuple(written)
     grouped: dict[str, list[Any]] = {}
     for _, outcome in ordered:
         for key, value in outcome.writes:
@@ -90,6 +88,14 @@ def _fold(plan: Plan, values: dict[str, Any], ordered: Ordered) -> tuple[str, ..
     if plan.state.validates and ordered and ordered[0][0].node != START:  # the input was validated as a whole
         _validate(plan, values, grouped, ordered)
     return tuple(changed)
+
+
+def _replacing(plan: Plan, writes: Sequence[Write]) -> dict[str, Any] | None:
+    """Return what these writes leave, where each of them replaces a value and no channel has several."""
+    if not plan.replaced:
+        return None
+    written = dict(writes)
+    return written if len(written) == len(writes) and written.keys() <= plan.replaced else None
 
 
 def _put(values: dict[str, Any], key: str, value: Any) -> None:
@@ -190,8 +196,10 @@ def _wake(plan: Plan, barriers: Barriers, deferred: frozenset[str]) -> tuple[set
     return pulls, {join: arrived for join, arrived in barriers.items() if join not in full}
 
 
-def view(plan: Plan, state: State, writes: Iterable[Write]) -> Mapping[str, Any]:
+def view(plan: Plan, state: State, writes: Sequence[Write]) -> Mapping[str, Any]:
     """Return the values a router sees: the base's, with its own node's writes folded in."""
+    if (replacing := _replacing(plan, writes)) is not None:
+        return {**state.values, **replacing}
     grouped: dict[str, list[Any]] = {}
     for key, value in writes:
         grouped.setdefault(key, []).append(value)
@@ -205,6 +213,8 @@ def view(plan: Plan, state: State, writes: Iterable[Write]) -> Mapping[str, Any]
 
 def branch_targets(plan: Plan, node: str, path_map: Mapping[Any, str] | None, result: Any) -> list[Route]:
     """Return where a router's result leads; anything that is no destination is an InvalidUpdateError."""
+    if type(result) is str and path_map is None and result in plan.nodes:
+        return [result]
     results = list(result) if isinstance(result, list | tuple) else [result]
     targets: list[Route] = []
     for entry in results:
