@@ -144,7 +144,7 @@ def test_what_is_not_there_or_makes_no_sense_is_said(saver: SqliteSaver) -> None
     assert saver.get_run("nobody") is None
     assert asyncio.run(saver.aget_run("nobody")) is None
     for wrong in ({"limit": 0}, {"before": None, "limit": -1}):
-        with pytest.raises(InvalidConfigError, match="limit is at least 1"):
+        with pytest.raises(InvalidConfigError, match="limit is a number from 1 on"):
             saver.runs("t", **wrong)
 
 
