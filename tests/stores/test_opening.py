@@ -50,7 +50,7 @@ def test_what_is_closed_is_not_set_up_or_entered_again(tmp_path: Path, conninfo:
         opened.close()
         opened.close()
         for again in (opened.setup, opened.__enter__, lambda: asyncio.run(opened.asetup())):  # noqa: B023
-            with pytest.raises(SaverClosedError, match="Keep it open as long as graphs use it, or make another one"):
+            with pytest.raises(SaverClosedError, match="Keep it open as long as graphs use it"):
                 again()
 
 

@@ -48,7 +48,8 @@ class CommitUnknownError(StoreError):
 
 
 class SaverClosedError(StoreError):
-    """The saver is closed: {reason}. Keep it open as long as graphs use it, or make another one."""
+    """The saver is closed: {reason}. Keep it open as long as graphs use it: made by SqliteSaver(path) or
+    PostgresSaver(conninfo), outside of any block, it lives until close()."""
 
     code = "saver_closed"
 
