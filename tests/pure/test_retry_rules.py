@@ -154,7 +154,17 @@ def requests_get(url: str, timeout: float = 5) -> requests.Response:
 
 def urllib_get(url: str, timeout: float = 5) -> None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    opener.open(url, timeout=timeout).read()
+    try:
+        with opener.open(url, timeout=timeout) as answer:
+            answer.read()
+    except urllib.error.HTTPError as error:
+        error.close()  # it is the answer too, with its connection
+        raise
+
+
+def urllib3_get(url: str, retries: urllib3.Retry) -> None:
+    with urllib3.PoolManager() as pool:
+        pool.request("GET", url, retries=retries)
 
 
 GETS: dict[str, Callable[[str], object]] = {"httpx": httpx_get, "requests": requests_get, "urllib": urllib_get}
@@ -265,9 +275,7 @@ BROKEN: dict[str, tuple[Callable[[str], object], type[Exception]]] = {
     "urllib short body": (lambda url: urllib_get(f"{url}/short"), http.client.IncompleteRead),
     "urllib nonsense": (lambda url: urllib_get(f"{url}/nonsense"), http.client.BadStatusLine),
     "urllib3 retries used up": (
-        lambda url: urllib3.PoolManager().request(
-            "GET", f"{url}/503", retries=urllib3.Retry(0, status_forcelist=[503])
-        ),
+        lambda url: urllib3_get(f"{url}/503", urllib3.Retry(0, status_forcelist=[503])),
         urllib3.exceptions.MaxRetryError,
     ),
 }

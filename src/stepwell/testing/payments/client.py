@@ -83,8 +83,8 @@ class Payments:
         connection = HTTPConnection(self._host, self._port, timeout=self._timeout_seconds)
         try:
             connection.request(call.method, call.path, call.body, call.headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            with connection.getresponse() as answer:
+                return answer.status, json.loads(answer.read())
         finally:
             connection.close()
 
