@@ -1,7 +1,9 @@
 """`stepwell verify`: a damaged row is found, named, and never shown as if it were sound."""
 
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.cli.calls import Answer, Call
@@ -44,6 +46,18 @@ def test_a_damaged_row_is_refused_by_what_reads_it_and_by_nothing_else(call: Cal
         assert result.stderr.startswith("error[corrupt_record]: The record checkpoints row of thread 't'")
         assert result.stderr.count("\n") == 1
     assert call("show", "sound").exit_code == 0
+
+
+def test_a_repaired_thread_shows_what_led_to_where_it_is_now(call: Call, answer: Answer, database: Path) -> None:
+    sound = [each["checkpoint"] for each in answer("history", "t", "--lineage", "current")["checkpoints"]]
+    assert sound == [each["checkpoint"] for each in answer("history", "t")["checkpoints"]]
+    with closing(apsw.Connection(str(database))) as connection:
+        connection.execute("update checkpoints set step = 99 where thread_id = 't' and checkpoint_id = ?", (sound[0],))
+    repaired = answer("repair", "t")
+    call("history", "t", status=5)
+    shown = [each["checkpoint"] for each in answer("history", "t", "--lineage", "current")["checkpoints"]]
+    assert shown == [repaired["checkpoint"], *sound[1:]]
+    assert "neither the number of a lineage nor" in call("history", "t", "--lineage", "newest", status=2).stderr
 
 
 def test_what_is_no_database_is_said_to_be_none(call: Call, folder: Path) -> None:

@@ -241,7 +241,9 @@ def test_a_snapshot_shows_one_moment_and_ends_with_its_block(conninfo: str) -> N
             reader.thread("t1")
 
 
-def test_connections_that_were_cut_while_idle_are_replaced_without_a_word(conninfo: str) -> None:
+def test_connections_that_were_cut_while_idle_are_replaced_without_a_word(
+    conninfo: str, caplog: pytest.LogCaptureFixture
+) -> None:
     with PostgresSaver(conninfo) as saver, psycopg.connect(conninfo, autocommit=True) as connection:
         graph = counter(saver)
         for n in range(3):
@@ -251,6 +253,28 @@ def test_connections_that_were_cut_while_idle_are_replaced_without_a_word(connin
                 " where application_name = 'stepwell' and datname = current_database()"
             )
             assert graph.get_state(T1).values == {"n": n + 1}
+            connection.execute(
+                "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+                " where application_name = 'stepwell' and datname = current_database()"
+            )
+            saver.vacuum()
+    assert caplog.messages == []
+
+
+def test_a_role_that_may_not_vacuum_is_told(fresh: str) -> None:
+    """PostgreSQL only warns, and does nothing."""
+    with psycopg.connect(fresh, autocommit=True) as connection, PostgresSaver(fresh) as owner:
+        owner.setup()
+        connection.execute("drop role if exists guest; create role guest login")
+        connection.execute(
+            "grant usage on schema stepwell to guest; grant select on all tables in schema stepwell to guest"
+        )
+        as_guest = psycopg.conninfo.make_conninfo(fresh, user="guest")
+        for full in (False, True):
+            with PostgresSaver(as_guest) as saver, pytest.raises(StoreError, match="left 13 tables as they are"):
+                saver.vacuum(full=full)
+        owner.vacuum()
+        connection.execute("drop owned by guest; drop role guest")
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,27 @@ from stepwell.runtime.loading import row_name
 from stepwell.store import CheckpointRow, HistoryQuery, Reader
 from stepwell.superstep.body import open_checkpoint
 
+CURRENT = "current"
+
+
+def _line(context: click.Context, option: click.Parameter, value: str | None) -> int | str | None:
+    """Return the number of a lineage, or "current"."""
+    if value is None or value == CURRENT:
+        return value
+    if not value.isdecimal():
+        raise click.BadParameter(f'{value!r} is neither the number of a lineage nor "{CURRENT}".')
+    return int(value)
+
 
 @click.command("history")
 @thread_argument
 @page_options("CHECKPOINT", "Only those older than this one.", shell_complete=checkpoint_ids)
-@click.option("--lineage", type=click.IntRange(min=0), metavar="N", help="Only what led to the newest of this lineage.")
+@click.option(
+    "--lineage",
+    callback=_line,
+    metavar="N",
+    help='Only what led to the newest of this lineage; "current": to where the thread is now.',
+)
 @filter_option("Only where source, step, run_id, lineage or a key of the metadata is this")
 @global_options
 @click.pass_obj
@@ -32,7 +48,7 @@ def history(
     thread_id: str,
     limit: int | None,
     before: str | None,
-    lineage: int | None,
+    lineage: int | str | None,
     wanted: tuple[str, ...],
 ) -> None:
     """List the checkpoints of a thread, newest first."""
@@ -71,8 +87,11 @@ def history(
     say_more(more)
 
 
-def _head(reader: Reader, thread_id: str, lineage: int) -> int:
-    seq = reader.head_seq(thread_id, "", lineage)
+def _head(reader: Reader, thread_id: str, lineage: int | str) -> int:
+    if isinstance(lineage, str):
+        seq = reader.newest_seq(thread_id, "")
+    else:
+        seq = reader.head_seq(thread_id, "", lineage)
     if seq is None:
         raise UsageError(f"Thread {thread_id!r} has no lineage {lineage}. `tree` shows those it has.")
     return seq

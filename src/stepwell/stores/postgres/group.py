@@ -17,6 +17,7 @@ from stepwell.store import CheckpointRow, Claim, Commit, Counts, Rows, RunRow
 from stepwell.stores.postgres import sql
 from stepwell.stores.postgres.connections import Connection
 from stepwell.stores.postgres.packing import pack_numbers, pack_rows, pack_texts
+from stepwell.stores.postgres.pipelined import Pipelined
 from stepwell.stores.postgres.session import LEAVE_TO_SYSTEM
 from stepwell.stores.postgres.texts import loaded
 from stepwell.stores.shared.member import Member
@@ -62,7 +63,7 @@ class Group:
         if self.flush and len(cursors) == 1:
             self._execute(cursors, schema)
         else:
-            with connection.pipeline():
+            with Pipelined(connection):
                 connection.execute(sql.BEGIN, prepare=False)
                 if not self.flush:
                     connection.execute(LEAVE_TO_SYSTEM, prepare=False)

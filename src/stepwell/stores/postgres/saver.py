@@ -13,8 +13,8 @@ from stepwell.store import (
     StoreSize,
     ThreadRow,
 )
-from stepwell.stores.postgres import sql
-from stepwell.stores.postgres.connections import Connections, lent
+from stepwell.stores.postgres import room
+from stepwell.stores.postgres.connections import Connections
 from stepwell.stores.postgres.snapshots import Snapshots
 from stepwell.stores.postgres.sql import SCHEMA
 from stepwell.stores.postgres.transaction import Transactions
@@ -53,14 +53,11 @@ class PostgresStore(StoreVerbs[Transactions]):
 
     def size(self) -> StoreSize:
         """Return what the tables take, with their indexes."""
-        with lent(self.connections) as connection:
-            found = connection.execute(sql.query("size", self.schema)).fetchone()
-        return StoreSize(int(found[0]) if found is not None else 0, None)
+        return room.size(self.connections, self.schema)
 
     def vacuum(self, full: bool = False) -> None:
         """Make the room of what was deleted usable again; `full`: give it back, with the tables locked meanwhile."""
-        with lent(self.connections) as connection:
-            connection.execute(sql.query("vacuum_full" if full else "vacuum", self.schema))
+        room.vacuum(self.connections, self.schema, full)
 
     def close(self) -> None:
         """Finish what is queued and release everything. A second call does nothing."""

@@ -17,6 +17,7 @@ from psycopg.rows import tuple_row
 from stepwell.stores.postgres import sql
 from stepwell.stores.postgres.connections import Connection
 from stepwell.stores.postgres.packing import Packed, PackedDumper
+from stepwell.stores.postgres.pipelined import Pipelined
 from stepwell.stores.postgres.texts import bound, row_of, stored
 from stepwell.stores.shared.statements import Statements
 
@@ -42,7 +43,7 @@ class Session:
         self.connection, self._schema, self._flush, self._patient = connection, schema, flush, patient
         self.committing = False
         """Whether COMMIT may have reached the server."""
-        self._pipeline: AbstractContextManager[Any] = connection.pipeline()
+        self._pipeline: AbstractContextManager[Any] = Pipelined(connection)
         self._last: psycopg.Cursor[Any] = connection.cursor(row_factory=tuple_row)
 
     def __enter__(self) -> Session:

@@ -21,6 +21,7 @@ from stepwell.stores.postgres import sql
 from stepwell.stores.postgres.connections import Connection, Connections
 from stepwell.stores.postgres.damage import is_lost, unavailable, unreadable
 from stepwell.stores.postgres.filtered import find_filtered
+from stepwell.stores.postgres.pipelined import Pipelined
 from stepwell.stores.postgres.texts import bound, row_of
 from stepwell.stores.shared.rows import Table
 from stepwell.stores.shared.source import Bindings
@@ -130,7 +131,7 @@ class PostgresSource:
             return self._open(queries)
         if len(queries) == 1:
             return [_execute(self._connection, *queries[0])]
-        with self._connection.pipeline():
+        with Pipelined(self._connection):
             return [_execute(self._connection, *query) for query in queries]
 
     def _open(self, queries: Queries) -> list[Answer]:
@@ -169,7 +170,7 @@ class PostgresSource:
 
 
 def _begin(connection: Connection, queries: Queries) -> list[Answer]:
-    with connection.pipeline():
+    with Pipelined(connection):
         connection.execute(sql.BEGIN_READ, prepare=False)
         return [_execute(connection, *query) for query in queries]
 
