@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-import apsw
-
-from stepwell import Command, CompiledGraph, CorruptRecordError, Encryption, InMemorySaver, effect, task
+from stepwell import Command, CompiledGraph, CorruptRecordError, effect, task
+from stepwell.savers.keeping import KeepingSaver
 from stepwell.store import EffectsQuery
+from tests.integrity.grounds import Ground, InMemory
 from tests.runtime.graphs import Flaky, ask, chain, note, thread
 from tests.waiting.nodes import expect
 
@@ -59,7 +59,7 @@ class Damage(NamedTuple):
     @property
     def is_elsewhere(self) -> bool:
         """Whether the row is not at its place any more: it is gone, or the column that places it is another."""
-        return self.how == "delete" or self.column in ("thread_id", PLACES.get(self.table), *KEYS[self.table])
+        return self.how == "delete" or self.column in ("thread_id", PLACES.get(self.table), *TABLES[self.table])
 
     @property
     def may_shorten(self) -> bool:
@@ -73,52 +73,34 @@ class Damage(NamedTuple):
 
 
 class Scene:
-    """Threads "t", "other" and their graph, in memory, as they were before any damage. Where nothing is said of how
-    thread "t" lives, it has every kind of row but what pruning leaves and large values."""
+    """Threads "t", "other" and their graph, as they were before any damage, in memory unless another ground is given.
+    Where nothing is said of how thread "t" lives, it has every kind of row but what pruning leaves and large values."""
 
-    def __init__(self, live: Callable[[Scene], object] | None = None, *, is_encrypted: bool = False) -> None:
-        key = Encryption({"k": Encryption.new_key()}) if is_encrypted else None
-        self.saver = InMemorySaver(encryption=key)
+    def __init__(self, live: Callable[[Scene], object] | None = None, ground: Ground | None = None) -> None:
+        self.ground = ground or InMemory()
+        self.saver = self.ground.saver
         self.outside = Outside()
         self.graph = self._graph()
         (live or Scene.branched)(self)
         self.graph.invoke({}, thread("other"))
-        connection = self.connection
-        self._sound = connection.serialize("main")
-        self.rows = {table: list(_rows(connection, table)) for table in TABLES}
+        self.ground.keep()
+        self.rows = {table: [row for row in self.ground.rows(table) if row["thread_id"] == "t"] for table in TABLES}
         self._done = list(self.outside.done)
-
-    @property
-    def connection(self) -> apsw.Connection:
-        store: Any = self.saver.store
-        connection = getattr(store, "inner", store)._writer.transactions.connection
-        assert isinstance(connection, apsw.Connection)
-        return connection
 
     def restore(self) -> None:
         """Undo everything since the scene was made."""
-        self.connection.deserialize("main", self._sound)
+        self.ground.restore()
         self.outside.done[:] = self._done
 
     def count(self, table: str) -> int:
         """Return how many rows of thread "t" a table has."""
-        return int(self.connection.execute(f"select count(*) from {table} where thread_id = 't'").get)
+        return sum(row["thread_id"] == "t" for row in self.ground.rows(table))
 
     def damage(self, damage: Damage) -> bool:
         """Carry the damage out; False where the table itself does not allow it."""
-        where = " and ".join(f"{key} = ?" for key in TABLES[damage.table])
-        keys = tuple(damage.row[key] for key in TABLES[damage.table])
-        try:
-            if damage.how == "delete":
-                self.connection.execute(f"delete from {damage.table} where {where}", keys)
-            else:
-                as_text = isinstance(damage.row[damage.column], str)
-                value = "cast(? as text)" if as_text else "?"
-                statement = f"update {damage.table} set {damage.column} = {value} where {where}"
-                self.connection.execute(statement, (damage.value, *keys))
-        except apsw.ConstraintError:
-            return False
-        return self.connection.changes() == 1
+        where = {key: damage.row[key] for key in TABLES[damage.table]}
+        is_text = bool(damage.column) and isinstance(damage.row[damage.column], str)
+        return self.ground.change(damage.table, where, damage.column, damage.value, is_text=is_text)
 
     def _graph(self) -> CompiledGraph:
         @task
@@ -153,14 +135,6 @@ class Scene:
         graph.signal(config, "late", 2)
 
 
-def _rows(connection: apsw.Connection, table: str) -> Iterator[dict[str, Any]]:
-    cursor = connection.execute(f"select * from {table}")
-    for row in cursor:
-        found = dict(zip([name for name, _ in cursor.get_description()], row, strict=True))
-        if found["thread_id"] == "t":
-            yield found
-
-
 def damages(scene: Scene, table: str) -> Iterator[Damage]:
     """Yield for every row of thread "t" in a table a flip of a column and one of the body or digest, a loss and a swap
     with the next row. Over the rows, and all over where there is one row, every column has its turn."""
@@ -176,6 +150,14 @@ def damages(scene: Scene, table: str) -> Iterator[Damage]:
         yield Damage(table, row, "delete", "", None)
         if other[body] != row[body]:
             yield Damage(table, row, "swap", body, other[body])
+
+
+def newest_damages(scene: Scene) -> Iterator[Damage]:
+    """Yield, for the newest checkpoint and the newest record, a flip of each column."""
+    for table in ("checkpoints", "records"):
+        newest = max(scene.rows[table], key=lambda row: int(row["seq"]))
+        for column in newest:
+            yield Damage(table, newest, "flip", column, flipped(newest[column], 1))
 
 
 def flipped(value: Any, number: int) -> Any:
@@ -234,6 +216,6 @@ def _facts(state: Any) -> Any:
     return repr((state.values, state.next, state.config, state.metadata, state.created_at, state.tasks))
 
 
-def _effects(saver: InMemorySaver, name: str) -> Any:
+def _effects(saver: KeepingSaver, name: str) -> Any:
     with saver.store.reading() as reader:
         return reader.effects(EffectsQuery(name))

@@ -6,21 +6,19 @@ from pathlib import Path
 import pytest
 
 from stepwell import CorruptRecordError
-from tests.integrity.damaging import TABLES, Scene
+from tests.integrity.damaging import TABLES, Damage, Scene
 from tests.integrity.spoiling import Saver, count_rows, spoil
 from tests.runtime.graphs import ask, chain, letters, note, thread
 
 
 def test_a_thread_whose_own_row_is_gone_is_deleted_whole() -> None:
     scene = Scene()
-    scene.connection.execute("delete from threads where thread_id = 't'")
+    assert scene.damage(Damage("threads", scene.rows["threads"][0], "delete", "", None))
     assert not scene.saver.verify().is_sound
     scene.saver.delete_thread("t")
     assert scene.saver.verify().is_sound
-    left = [
-        scene.connection.execute(f"select count(*) from {table} where thread_id = 't'").fetchall() for table in TABLES
-    ]
-    assert left == [[(0,)]] * len(TABLES)
+    left = {row["thread_id"] for table in TABLES for row in scene.ground.rows(table)}
+    assert left == {"other"}
     scene.graph.invoke({}, thread("t"))
     assert scene.saver.verify().is_sound
 
@@ -31,8 +29,8 @@ def test_a_thread_is_deleted_whole_whatever_tables_have_lost_its_rows() -> None:
     left: list[object] = []
     for lost in (some for many in range(len(lossy) + 1) for some in combinations(lossy, many)):
         scene.restore()
-        for table in lost:
-            scene.connection.execute(f"delete from {table} where thread_id = 't'")
+        for damage in (Damage(table, row, "delete", "", None) for table in lost for row in scene.rows[table]):
+            assert scene.damage(damage)
         scene.saver.delete_thread("t")
         left += [(lost, table) for table in sorted(TABLES.keys() - {"threads"}) if scene.count(table)]
     assert left == []

@@ -2,7 +2,7 @@
 and the thread goes on from its last good checkpoint as a fork of that checkpoint would.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import pytest
 
 from stepwell import StepwellError
 from stepwell.errors import CannotRepairError, NothingToRepairError
-from tests.integrity.damaging import CORRUPT, KEYS, Damage, Scene, ask_all, damages, views
+from tests.integrity.damaging import CORRUPT, KEYS, Damage, Scene, ask_all, damages, newest_damages, views
 from tests.runtime.graphs import thread
 
 LISTS = ("history", "lineages", "journal", "effects", "runs")
@@ -37,6 +37,10 @@ def scene() -> Scene:
 
 @pytest.fixture(scope="module")
 def forks(scene: Scene) -> dict[str, Fork]:
+    return all_forks(scene)
+
+
+def all_forks(scene: Scene) -> dict[str, Fork]:
     """Return what a fork of each checkpoint comes to, by the checkpoint's id."""
     found = {}
     for row in scene.rows["checkpoints"]:
@@ -58,7 +62,12 @@ def going_on(scene: Scene) -> str:
 
 def of_table(scene: Scene, table: str, every: int = 1) -> Iterator[Damage]:
     """Carry out every damage of a table, or every so many, one at a time."""
-    for damage in islice(damages(scene, table), 0, None, every):
+    return carried_out(scene, islice(damages(scene, table), 0, None, every))
+
+
+def carried_out(scene: Scene, damages: Iterable[Damage]) -> Iterator[Damage]:
+    """Carry out each damage that the database allows, one at a time."""
+    for damage in damages:
         scene.restore()
         if scene.damage(damage):
             yield damage
@@ -80,11 +89,21 @@ def leaves_no_trace(scene: Scene, damage: Damage) -> bool:
 
 @pytest.mark.parametrize("table", KEYS)
 def test_a_damaged_row_is_named_and_answers_nothing_wrong(scene: Scene, table: str) -> None:
+    assert missed_or_wrong(scene, of_table(scene, table)) == []
+
+
+def test_whatever_column_of_the_newest_row_is_damaged_no_older_one_takes_its_place(scene: Scene) -> None:
+    assert missed_or_wrong(scene, carried_out(scene, newest_damages(scene))) == []
+
+
+def missed_or_wrong(scene: Scene, damaged: Iterable[Damage]) -> list[str]:
+    """Return what is wrong after each damage: it is not named, answers wrongly, or harms another thread."""
     scene.restore()
     asked, others = views(scene, "t"), views(scene, "other")
     before, beside = ask_all(asked), ask_all(others)
     wrong: list[str] = []
-    for damage in of_table(scene, table):
+    for damage in damaged:
+        table = damage.table
         found = scene.saver.verify()
         about = [fault for fault in found.faults if fault.thread_id == "t" or damage.column == "thread_id"]
         at_the_row = [fault for fault in about if (fault.table, fault.place) == (table, damage.place)]
@@ -99,16 +118,23 @@ def test_a_damaged_row_is_named_and_answers_nothing_wrong(scene: Scene, table: s
             wrong.append(f"{damage}: the other thread is harmed")
         if [summary.damage for summary in scene.saver.threads() if summary.thread_id == "other"] != [None]:
             wrong.append(f"{damage}: the list of threads is harmed")
-    assert wrong == []
+    return wrong
 
 
 @pytest.mark.parametrize("table", KEYS)
 def test_a_repaired_thread_is_a_fork_of_its_last_good_checkpoint(
     scene: Scene, forks: dict[str, Fork], table: str
 ) -> None:
+    wrong, repaired = repaired_wrongly(scene, forks, table, REPAIRED)
+    assert wrong == []
+    assert repaired
+
+
+def repaired_wrongly(scene: Scene, forks: dict[str, Fork], table: str, every: int) -> tuple[list[str], int]:
+    """Repair every so many damages of a table. Return what is wrong then, and how many were repaired."""
     wrong: list[str] = []
     repaired = 0
-    for damage in of_table(scene, table, REPAIRED):
+    for damage in of_table(scene, table, every):
         stood = {(fault.table, fault.place) for fault in scene.saver.verify().faults}
         try:
             done = scene.saver.repair("t", by="ann", reason="a test")
@@ -131,5 +157,4 @@ def test_a_repaired_thread_is_a_fork_of_its_last_good_checkpoint(
             wrong.append(f"{damage}: the thread is not where the repair says")
         if not scene.saver.verify("t").is_sound:
             wrong.append(f"{damage}: what came after the repair does not verify")
-    assert wrong == []
-    assert repaired
+    return wrong, repaired

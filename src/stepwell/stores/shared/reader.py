@@ -137,7 +137,9 @@ class RowReader:
         where: dict[str, Any] = {"thread_id": thread_id, "namespace": namespace}
         if lineage is None:
             self.expect("newest", thread_id, namespace)
-        self._checked[thread_id] = check_tail(self._fetch, thread_id)
+        self._checked[thread_id], child = check_tail(self._fetch, thread_id)
+        if child is not None and not namespace:
+            self.checkpoints(thread_id, [child])
         if lineage is None:
             return _first(self._rows("newest", CHECKPOINTS, **where))
         seq = self.head_seq(thread_id, namespace, lineage)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepwell.store import DELETED, ThreadRow
 from stepwell.stores.shared.rows import RECORDS, THREADS, corrupt
@@ -12,19 +12,28 @@ Fetch = Callable[..., list[Any]]
 LOST_TAIL = "lost tail: the last row committed is missing or another"
 
 
-def check_tail(fetch: Fetch, thread_id: str) -> ThreadRow | None:
-    """Return a thread's row. Raise where its last row is missing or another, where what that stands on is, and where
+class Tail(NamedTuple):
+    """What a thread's end says."""
+
+    thread: ThreadRow | None
+    child: int | None
+    """The seq of the newest checkpoint, if it says that it is a child's. Until it is verified it may as well be the
+    thread's own, damaged."""
+
+
+def check_tail(fetch: Fetch, thread_id: str) -> Tail:
+    """Return a thread's end. Raise where its last row is missing or another, where what that stands on is, and where
     rows follow it."""
-    ((*columns, last, checkpoint, record),) = fetch("tail", THREADS, {"thread_id": thread_id})
+    ((*columns, last, checkpoint, record, child),) = fetch("tail", THREADS, {"thread_id": thread_id})
     row = None if columns[0] is None else THREADS.verified(columns)
     head_seq = 0 if row is None or row.status == DELETED else row.head_seq
     if not isinstance(last, int) or last > head_seq:
         raise corrupt("threads", thread_id, "", f"rows up to seq {last!r} stand behind its head {head_seq}")
     if row is None or not head_seq or {checkpoint, record} == {row.head_digest, None}:
-        return row
+        return Tail(row, child)
     if (checkpoint, record) != (None, None) or not _ends_in_the_whole(fetch, row):
         raise corrupt("threads", thread_id, head_seq, LOST_TAIL)
-    return row
+    return Tail(row, child)
 
 
 def _ends_in_the_whole(fetch: Fetch, thread: ThreadRow) -> bool:

@@ -1,7 +1,7 @@
 -- The row of a thread, if it has one, with what its end is checked by: the highest seq that any row of the thread has (0 where
 -- there is none), and the digests of the checkpoint and of the record that stand at its head. A record whose base is missing, and
 -- was not pruned, is none: what the thread stands on is lost. Neither is one of the whole thread, which has no base: what stands
--- before it is to be looked for. One row. Locks nothing.
+-- before it is to be looked for. Last, the seq of the newest checkpoint where it says that it is a child's. One row. Locks nothing.
 select t.thread_id, t.graph_id, t.status, t.epoch, t.run_id, t.holder, t.lease_until, t.head_seq, t.head_digest, t.lineages,
   t.updated_at, t.digest,
   greatest(
@@ -14,5 +14,12 @@ select t.thread_id, t.graph_id, t.status, t.epoch, t.run_id, t.holder, t.lease_u
       exists (select 1 from stepwell.checkpoints where thread_id = %(thread_id)s and seq = record.base_seq)
       or exists (select 1 from stepwell.anchors where thread_id = %(thread_id)s and seq >= record.base_seq)
     )
+  ),
+  (
+    select case when namespace = '' then null else seq end
+    from stepwell.checkpoints as newest
+    where thread_id = %(thread_id)s
+    order by newest.seq desc
+    limit 1
   )
 from (select 1) as one left join stepwell.threads as t on t.thread_id = %(thread_id)s
