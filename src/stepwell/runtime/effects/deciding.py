@@ -12,9 +12,9 @@ from typing import Any
 from stepwell import points
 from stepwell.clock import Clock
 from stepwell.codec import Codec
-from stepwell.errors import InterruptAnsweredError, ThreadBusyError, UnknownInterruptError, UnknownThreadError
+from stepwell.errors import InterruptAnsweredError, UnknownInterruptError, UnknownThreadError
 from stepwell.graph.approval import ApprovalRequest, Decision
-from stepwell.runtime.admission import ATTEMPTS
+from stepwell.runtime.again import Moved, until_written
 from stepwell.runtime.blobs import Shelf, reading_records
 from stepwell.runtime.deciding import checked_decisions, refuse_again
 from stepwell.runtime.effects.resolving import claim_beside
@@ -31,17 +31,20 @@ def record_decision(
 ) -> tuple[int, Decision]:
     """Write a decision about the open approval with this interrupt id or key, or the only one that is open; return the
     seq of its record, and what it says. Durable on return."""
-    for _ in range(ATTEMPTS):
+
+    def attempt() -> tuple[int, Decision]:
         with store.reading() as reader:
             thread = reader.thread(thread_id)
             if thread is None:
                 raise UnknownThreadError(thread_id=thread_id)
             claim, decision = _compose(store.sealer, reader, codec, thread, which, answer, clock.now())
         points.reach(points.ADMISSION)
-        if store.admit(claim) is not None:
-            points.reach(points.APPROVAL_DECIDED)
-            return claim.rows.head_seq, decision
-    raise ThreadBusyError(thread_id=thread_id, holder="other callers", run_id="?", expires_in=0.0)
+        if store.admit(claim) is None:
+            raise Moved
+        points.reach(points.APPROVAL_DECIDED)
+        return claim.rows.head_seq, decision
+
+    return until_written(thread_id, attempt)
 
 
 def open_approvals(base: Base) -> list[Asked]:

@@ -18,13 +18,12 @@ from stepwell.errors import (
     EffectBusyError,
     EffectNotInDoubtError,
     InvalidResolutionError,
-    ThreadBusyError,
     UnknownEffectError,
     UnknownThreadError,
 )
 from stepwell.graph.types import MISSING
 from stepwell.ids import is_holdable
-from stepwell.runtime.admission import ATTEMPTS
+from stepwell.runtime.again import Moved, until_written
 from stepwell.runtime.blobs import Shelf
 from stepwell.store import (
     NO_DIGEST,
@@ -114,7 +113,8 @@ def this_user() -> str:
 def resolve(store: Store, codec: Codec, clock: Clock, thread_id: str, key: str, decision: Decision) -> int:
     """Write a decision; return the seq of its record. Durable on return."""
     value = codec.dumps(decision.receipt, "receipt") if decision.choice == RECEIPT else b""
-    for _ in range(ATTEMPTS):
+
+    def attempt() -> int:
         with store.reading() as reader:
             thread = reader.thread(thread_id)
             if thread is None:
@@ -125,10 +125,12 @@ def resolve(store: Store, codec: Codec, clock: Clock, thread_id: str, key: str, 
                 )
             claim = _Composing(store, reader, thread, key).claim(decision, value, clock.now())
         points.reach(points.ADMISSION)
-        if store.admit(claim) is not None:
-            points.reach(points.EFFECT_RESOLVED)
-            return claim.rows.head_seq
-    raise ThreadBusyError(thread_id=thread_id, holder="other callers", run_id="?", expires_in=0.0)
+        if store.admit(claim) is None:
+            raise Moved
+        points.reach(points.EFFECT_RESOLVED)
+        return claim.rows.head_seq
+
+    return until_written(thread_id, attempt)
 
 
 class _Place(NamedTuple):

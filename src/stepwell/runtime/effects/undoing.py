@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepwell import points
 from stepwell.errors import NestedThreadError, StoreError, ThreadBusyError, UnknownCheckpointError
-from stepwell.runtime.admission import ATTEMPTS
+from stepwell.runtime.again import Moved, until_written
 from stepwell.runtime.calls import TaskRun
 from stepwell.runtime.effects.selecting import Done, select
 from stepwell.runtime.ledger import LEASE_SECONDS, Ledger
@@ -41,25 +41,28 @@ class UndoingRun:
         run = self.run
         if run.thread in run.driving:
             raise NestedThreadError(thread_id=run.config.thread_id)
+        return until_written(run.config.thread_id or "", self._begin)
+
+    def _begin(self) -> Sequence[Done]:
+        run = self.run
         assert run.store is not None
-        for _ in range(ATTEMPTS):
-            with run.store.reading() as reader:
-                head = self._head(reader)
-                if head is None:
-                    return ()
-                self._check_free(reader)
-                found = select(reader, head)
-                if all(done.compensation is None for done in found):
-                    return found
-                claim = self._claim(reader, head)
-            if (thread := run.store.admit(claim)) is not None:
-                run.ledger.follow(thread)
-                run.admitted = True
-                if run.leases is not None:
-                    run.leases.hold(run)
-                points.reach(points.ADMITTED)
+        with run.store.reading() as reader:
+            head = self._head(reader)
+            if head is None:
+                return ()
+            self._check_free(reader)
+            found = select(reader, head)
+            if all(done.compensation is None for done in found):
                 return found
-        raise ThreadBusyError(thread_id=run.config.thread_id, holder="other callers", run_id="?", expires_in=0.0)
+            claim = self._claim(reader, head)
+        if (thread := run.store.admit(claim)) is None:
+            raise Moved
+        run.ledger.follow(thread)
+        run.admitted = True
+        if run.leases is not None:
+            run.leases.hold(run)
+        points.reach(points.ADMITTED)
+        return found
 
     def end(self, error: BaseException | None) -> None:
         """Record how it ended, and free the thread."""

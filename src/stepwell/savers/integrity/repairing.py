@@ -22,7 +22,7 @@ from stepwell.errors import (
     UnknownThreadError,
 )
 from stepwell.ids import Ids
-from stepwell.runtime.admission import ATTEMPTS
+from stepwell.runtime.again import Moved, until_written
 from stepwell.runtime.effects.resolving import this_user
 from stepwell.runtime.loading import row_name
 from stepwell.runtime.reading.snapshot import config_at
@@ -79,13 +79,16 @@ def repair(
     for name, given in (("by", who), ("reason", reason)):
         if not isinstance(given, str):
             raise InvalidConfigError(reason=f"{name} is a text, not {given!r}", key=name)
-    for _ in range(ATTEMPTS):
+
+    def attempt() -> RepairedThread:
         with store.reading() as reader:
-            composed = _Composing(store, reader, thread_id, clock.now()).composed(wanted, who, reason, ids.new())
+            written, told = _Composing(store, reader, thread_id, clock.now()).composed(wanted, who, reason, ids.new())
         points.reach(points.REPAIR_READ)
-        if store.repair(composed[0]):
-            return composed[1]
-    raise ThreadBusyError(thread_id=thread_id, holder="other callers", run_id="?", expires_in=0.0)
+        if not store.repair(written):
+            raise Moved
+        return told
+
+    return until_written(thread_id, attempt)
 
 
 class _Composing:

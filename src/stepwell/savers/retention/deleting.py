@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from uuid import UUID
 
-from stepwell.errors import InvalidConfigError, RunNotEndedError, ThreadBusyError, UnknownRunError
-from stepwell.runtime.admission import ATTEMPTS
+from stepwell.errors import InvalidConfigError, RunNotEndedError, UnknownRunError
+from stepwell.runtime.again import Moved, until_written
 from stepwell.savers.retention.open_work import open_work
 from stepwell.savers.retention.pruning import RunLeft, prune_thread
 from stepwell.savers.runs import find_run
@@ -38,7 +39,7 @@ def delete_for_runs(store: Store, run_ids: Iterable[str], now: int, missing_ok: 
     """Delete what these runs wrote and nobody needs."""
     report = RunsReport()
     for thread_id, runs in _by_thread(store, _checked(run_ids), missing_ok).items():
-        if _delete_whole(store, thread_id, runs, now):
+        if until_written(thread_id, partial(_delete_whole, store, thread_id, set(runs), now)):
             report.deleted += 1
         elif (pruned := prune_thread(store, thread_id, Policy(written_by=frozenset(runs)), now)) is not None:
             report.checkpoints += pruned.checkpoints
@@ -82,16 +83,15 @@ def _check_over(reader: Reader, run: RunRow) -> None:
         raise RunNotEndedError(run_id=run.run_id, thread_id=run.thread_id)
 
 
-def _delete_whole(store: Store, thread_id: str, runs: list[str], now: int) -> bool:
+def _delete_whole(store: Store, thread_id: str, runs: set[str], now: int) -> bool:
     """Delete the thread if nobody else wrote to it and nothing of it is still to come."""
-    for _ in range(ATTEMPTS):
-        with store.reading() as reader:
-            thread = reader.thread(thread_id)
-            if thread is None or not _is_all(reader, thread, set(runs)):
-                return False
-        if store.delete(Deletion(thread_id, now, seen=thread)):
-            return True
-    raise ThreadBusyError(thread_id=thread_id, holder="other callers", run_id="?", expires_in=0.0)
+    with store.reading() as reader:
+        thread = reader.thread(thread_id)
+        if thread is None or not _is_all(reader, thread, runs):
+            return False
+    if not store.delete(Deletion(thread_id, now, seen=thread)):
+        raise Moved
+    return True
 
 
 def _is_all(reader: Reader, thread: ThreadRow, runs: set[str]) -> bool:

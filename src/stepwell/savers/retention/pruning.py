@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from stepwell import points
-from stepwell.errors import CorruptRecordError, ThreadBusyError
-from stepwell.runtime.admission import ATTEMPTS
+from stepwell.errors import CorruptRecordError
+from stepwell.runtime.again import Moved, until_written
 from stepwell.runtime.loading import row_name
 from stepwell.savers.retention.open_work import unanswered
 from stepwell.savers.retention.values import unneeded
@@ -81,24 +81,27 @@ def prune_thread(store: Store, thread_id: str, policy: Policy, now: int) -> Prun
 
     Raises ThreadBusyError where a run is at work on it.
     """
-    for _ in range(ATTEMPTS):
-        with store.reading() as reader:
-            thread = reader.thread(thread_id)
-            if thread is None:
-                return None
-            seen = _see(reader, thread, policy)
-            kept, held = len(seen.marked.kept), len(seen.marked.held)
-            stays = PrunedThread(thread_id, kept=kept, held=held, left=_left(seen, policy))
-            pruning = _pruning(seen, policy, now)
-            if pruning is not None:
-                pruning.blobs = sorted(unneeded(reader, thread_id, seen.marked, [row.seq for row in seen.records]))
-        if pruning is None:
-            return stays
-        points.reach(points.PRUNING_READ)
-        done = store.prune(pruning)
-        if done is not None:
-            return replace(stays, **done._asdict())
-    raise ThreadBusyError(thread_id=thread_id, holder="other callers", run_id="?", expires_in=0.0)
+    return until_written(thread_id, lambda: _prune(store, thread_id, policy, now))
+
+
+def _prune(store: Store, thread_id: str, policy: Policy, now: int) -> PrunedThread | None:
+    with store.reading() as reader:
+        thread = reader.thread(thread_id)
+        if thread is None:
+            return None
+        seen = _see(reader, thread, policy)
+        kept, held = len(seen.marked.kept), len(seen.marked.held)
+        stays = PrunedThread(thread_id, kept=kept, held=held, left=_left(seen, policy))
+        pruning = _pruning(seen, policy, now)
+        if pruning is not None:
+            pruning.blobs = sorted(unneeded(reader, thread_id, seen.marked, [row.seq for row in seen.records]))
+    if pruning is None:
+        return stays
+    points.reach(points.PRUNING_READ)
+    done = store.prune(pruning)
+    if done is None:
+        raise Moved
+    return replace(stays, **done._asdict())
 
 
 def _see(reader: Reader, thread: ThreadRow, policy: Policy) -> _Seen:
