@@ -99,7 +99,7 @@ def test_a_rotation_replaces_no_data_key_by_what_does_not_open(path: Path, answe
         assert talk(saver).get_state(thread()).values == {"log": ["in t", "a"]}
 
 
-@pytest.mark.parametrize("given", ["k", KEY, {"k": KEY}, object()])
+@pytest.mark.parametrize("given", ["k", KEY, {"k": KEY}, object()], ids=["name", "key", "keys", "object"])
 def test_what_is_no_encryption_is_refused_by_name_wherever_one_goes(tmp_path: Path, given: Any) -> None:
     for place in (
         lambda: SqliteSaver(tmp_path / "threads.db", encryption=given),
