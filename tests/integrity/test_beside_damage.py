@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell import CorruptRecordError
+from stepwell import Command, CorruptRecordError, UnknownInterruptError
 from tests.integrity.damaging import TABLES, Damage, Scene
 from tests.integrity.spoiling import Saver, count_rows, spoil
 from tests.runtime.graphs import ask, chain, letters, note, thread
@@ -93,3 +93,23 @@ def test_a_damaged_thread_hides_no_other_in_the_list_of_all_and_is_told_of(saver
     assert list(page) == seen, "a page that a limit cuts says no more than that it goes on"
     with pytest.raises(CorruptRecordError, match="'t2'"):
         list(saver.list(thread("t2")))
+
+
+@pytest.mark.parametrize("last", ["the answer", "the question"])
+def test_the_last_records_before_a_checkpoint_are_missed_and_nothing_is_made_of_those_that_are_left(
+    saver: Saver, last: str
+) -> None:
+    """Nothing refers to them, and their ordinals leave no gap."""
+    graph = chain(("a", note("a")), ("b", ask("b")), ("c", note("c"))).compile(checkpointer=saver, name="g")
+    graph.invoke({}, thread())
+    asked = graph.get_state(thread())
+    graph.invoke(Command(resume="yes"), thread())
+    spoil(saver, "delete from records where base_seq = 3" + " and kind = 'answer'" * (last == "the answer"))
+    (fault,) = saver.verify().faults
+    assert (fault.table, fault.place) == ("checkpoints", "6")
+    assert fault.reason.startswith("2 records stood on the checkpoint 3 before it")
+    answer = Command(resume={asked.interrupts[0].id: "no"})
+    with pytest.raises((CorruptRecordError, UnknownInterruptError)):
+        graph.invoke(answer, asked.config)
+    saver.repair("t", by="ann")
+    assert saver.verify().is_sound

@@ -76,7 +76,7 @@ def carried_out(scene: Scene, damages: Iterable[Damage]) -> Iterator[Damage]:
 
 def leaves_no_trace(scene: Scene, damage: Damage) -> bool:
     """Tell whether a loss leaves no gap: that of the last record on a checkpoint that is not the newest and that no
-    later one refers to, and that of the last message that came."""
+    later one follows, and that of the last message that came."""
     is_gone = damage.how == "delete" or damage.column == "thread_id"
     if not is_gone or damage.table not in ("records", "inbox"):
         return False
@@ -84,7 +84,9 @@ def leaves_no_trace(scene: Scene, damage: Damage) -> bool:
         return bool(damage.row["ordinal"] == max(row["ordinal"] for row in scene.rows["inbox"]))
     beside = [row["ordinal"] for row in scene.rows["records"] if row["base_seq"] == damage.row["base_seq"]]
     newest = max(row["seq"] for row in scene.rows["checkpoints"])
-    return bool(damage.row["ordinal"] == max(beside) and damage.row["base_seq"] != newest)
+    follow = [row["seq"] for row in scene.rows["checkpoints"] if row["parent_seq"] == damage.row["base_seq"]]
+    is_counted = any(seq > damage.row["seq"] for seq in follow)
+    return bool(damage.row["ordinal"] == max(beside) and damage.row["base_seq"] != newest and not is_counted)
 
 
 @pytest.mark.parametrize("table", KEYS)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stepwell.codec import Codec
-from stepwell.errors import InterruptAnsweredError, UnknownInterruptError
+from stepwell.errors import CorruptRecordError, InterruptAnsweredError, UnknownInterruptError
 from stepwell.graph.approval import Decision
 from stepwell.graph.types import Command
 from stepwell.runtime.blobs import reading
@@ -19,7 +19,7 @@ from stepwell.runtime.deciding import checked_decisions, refuse_again
 from stepwell.runtime.draft import Draft
 from stepwell.runtime.ledger import Ledger
 from stepwell.runtime.loading import Loaded, apply_records, asked_questions, load, row_name
-from stepwell.store import Reader, RecordRow
+from stepwell.store import CheckpointRow, Reader, RecordRow
 from stepwell.superstep import body as layout, lifecycle
 from stepwell.superstep.answer import Answered, Asked, id_map, match_answers, open_now
 from stepwell.superstep.begin import commanded
@@ -120,16 +120,28 @@ def open_lineage(ledger: Ledger) -> int:
 
 
 def records_on(run: Run, reader: Reader, loaded: Loaded) -> list[Record]:
-    """Return everything recorded on a base, also the outcomes its next checkpoint holds inline."""
+    """Return everything recorded on a base, also the outcomes its next checkpoint holds inline. CorruptRecordError
+    where that has counted more records than there are."""
     records = [Record(row.kind, row.task_id, row.body) for row in loaded.records]
     child = reader.child(loaded.row.thread_id, loaded.row.seq, loaded.row.lineage)
-    if child is not None and child.source == "loop":  # an edit's checkpoint holds what was edited, not what ran
+    if child is None:
+        return records
+    opened = layout.open_checkpoint(child.body, row_name(child))
+    if opened.counted > len(records):
+        _check_pruned(reader, loaded.row, f"{opened.counted} records stood on it, {len(records)} are there")
+    if child.source == "loop":  # an edit's checkpoint holds what was edited, not what ran
         tasks = {(task.node, task.index): task for task in loaded.base.tasks}
-        opened = layout.open_checkpoint(child.body, row_name(child))
         for node, index, body in layout.inline_outcomes(opened):
             if (task := tasks.get((node, index))) is not None:
                 records.append(Record(lifecycle.SUCCEEDED, task.id, body))
     return records
+
+
+def _check_pruned(reader: Reader, row: CheckpointRow, reason: str) -> None:
+    """Raise CorruptRecordError where the records of a checkpoint were not pruned: they are lost."""
+    if row.seq not in {anchor.seq for anchor in reader.anchors(row.thread_id)}:
+        facts = {"table": "checkpoints", "thread_id": row.thread_id, "seq": row.seq}
+        raise CorruptRecordError(record=row_name(row), reason=reason, **facts)
 
 
 def bring(run: Run, base: Base, records: Iterable[Record]) -> None:

@@ -49,9 +49,9 @@ class Ledger:
     """The writing side of one run."""
 
     __slots__ = (
-        "draft", "epoch", "growing", "head_digest", "head_seq", "held", "holds", "lineages", "lock", "metadata",
-        "outbox", "owned", "recorded", "run", "run_row", "shelf", "staged", "staged_effects", "staged_records",
-        "unrecorded"
+        "counted", "draft", "epoch", "growing", "head_digest", "head_seq", "held", "holds", "lineages", "lock",
+        "metadata", "outbox", "owned", "recorded", "run", "run_row", "shelf", "staged", "staged_effects",
+        "staged_records", "unrecorded"
     )  # fmt: skip
 
     def __init__(self, run: Run) -> None:
@@ -75,6 +75,8 @@ class Ledger:
         self.staged_effects: tuple[EffectChange, ...] = ()
         self.recorded: dict[int, int] = {}
         """Position in the base → seq of the record that holds its outcome."""
+        self.counted = (0, 0)
+        """The base that was recorded on last, or stood on, and how many records it has."""
         self.unrecorded: list[int] = []
         """Positions in the base whose outcome no row holds."""
         self.held: list[tuple[str, str, bytes]] = []
@@ -94,7 +96,7 @@ class Ledger:
 
     def stand_on(self, loaded: Loaded, recorded: dict[int, int]) -> None:
         """Take over what the rows of the base say."""
-        self.holds, self.recorded = loaded.holds, recorded
+        self.holds, self.recorded, self.counted = loaded.holds, recorded, (loaded.row.seq, loaded.base.records)
         if self.growing is not None:
             self.growing.chains = dict(loaded.chains)
         self.shelf.know(loaded.blobs)
@@ -157,7 +159,8 @@ class Ledger:
         seq = self.head_seq + 1
         ground = self.growing.ground(before) if self.growing is not None else None
         encode = layout.encode_checkpoint
-        body, values, chains = encode(run.codec, run.plan, state, seq, sources, holds, abandoned, ground)
+        counted = self.counted[1] if self.counted[0] == parent_seq else 0
+        body, values, chains = encode(run.codec, run.plan, state, seq, sources, holds, abandoned, ground, counted)
         body = self.shelf.apart(thread_id, body)
         row = run.store.sealer.checkpoint(  # type: ignore[union-attr]  # a row is made only where there is a store
             (
@@ -333,6 +336,7 @@ class Ledger:
             )
         )
         base.records += 1
+        self.counted = (base.seq, base.records)
         self.head_digest = row.digest
         self.staged_records.append(row)
         return row

@@ -29,14 +29,14 @@ def faults_of(thread_id: str, *reads: Callable[[], object]) -> list[Fault]:
 def missing_of(reader: Reader, thread_id: str) -> Iterator[Fault]:
     """Yield what the rows of a thread refer to that is not there: only decrypted do they say what that is."""
     checkpoints, records = reader.everything(thread_id)
-    held = {anchor.seq for anchor in reader.anchors(thread_id) if anchor.held}
+    anchors = {anchor.seq: anchor.held for anchor in reader.anchors(thread_id)}
     referring = Referring(thread_id)
     for checkpoint in checkpoints:
-        referring.checkpoint(checkpoint, checkpoint.seq in held)
+        referring.checkpoint(checkpoint, bool(anchors.get(checkpoint.seq)))
     for record in records:
         referring.record(record)
     for effect in reader.effects(EffectsQuery(thread_id)):
         referring.effect(effect)
     seqs = {row.seq for row in checkpoints}, {row.seq for row in records}
-    for table, at, reason in referring.missing(*seqs, reader.blob_names(thread_id), reader.effect):
+    for table, at, reason in referring.missing(*seqs, reader.blob_names(thread_id), reader.effect, anchors):
         yield Fault.of(f"{table} row of thread {thread_id!r} at {at}: {reason}", table, thread_id, at, reason)

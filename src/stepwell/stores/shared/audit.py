@@ -171,7 +171,7 @@ class _Thread:
         for effect in self._rows(EFFECTS, "raw_effects"):
             self._effect(effect)
         values = {row.name for row in self._rows(BLOBS, "raw_blobs")}
-        for missed in self._referring.missing(self._digests, self._recorded, values, self._under_key):
+        for missed in self._referring.missing(self._digests, self._recorded, values, self._under_key, self._anchors):
             self._fault(*missed)
         for event in self._rows(EVENTS, "raw_events"):
             self._event(event)

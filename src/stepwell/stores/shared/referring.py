@@ -6,6 +6,7 @@ the rows decrypted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from stepwell.errors import CorruptRecordError, StepwellError, ZstdMissingError
@@ -35,6 +36,10 @@ class Referring:
         self._brought: dict[str, str] = {}
         """Key of an effect that came along when the thread was forked off another one → that one, as long as no row has
         been seen."""
+        self._counted: list[tuple[int, int, int]] = []
+        """A checkpoint, the one before it, and how many records stood on that when it was made."""
+        self._on: Counter[int] = Counter()
+        """Checkpoint → its records."""
         self._wrong: list[Missed] = []
 
     def checkpoint(self, row: CheckpointRow, is_held: bool) -> None:
@@ -47,14 +52,18 @@ class Referring:
             return
         try:
             with layout.reading(""):
-                needs = references(layout.open_checkpoint(row.body, ""), row.seq)
+                opened = layout.open_checkpoint(row.body, "")
+                needs = references(opened, row.seq)
         except StepwellError:
             return
+        if opened.counted and row.parent_seq is not None:
+            self._counted.append((row.seq, row.parent_seq, opened.counted))
         self._checkpoints += ((seq, row.seq) for seq in sorted(needs.checkpoints))
         self._records += ((seq, row.seq) for seq in sorted(needs.records))
 
     def record(self, row: RecordRow) -> None:
         """Note what a record refers to, and of which effect it tells. They come in seq order."""
+        self._on[row.base_seq] += 1
         if is_encrypted(row.body):
             return
         self._refer("records", row)
@@ -79,9 +88,15 @@ class Referring:
         records: Collection[int],
         values: Collection[bytes],
         effects: Callable[[str], Sequence[EffectRow]],
+        pruned: Collection[int],
     ) -> Iterator[Missed]:
-        """Yield what is referred to and is not there. `effects` finds all rows under a key that verify."""
+        """Yield what is referred to and is not there. `effects` finds all rows under a key that verify; `pruned`: the
+        checkpoints with an anchor, which counts their records."""
         yield from self._wrong
+        for seq, before, counted in self._counted:
+            if (there := self._on[before]) < counted and before not in pruned:
+                reason = f"{counted} records stood on the checkpoint {before} before it, {there} are there"
+                yield "checkpoints", seq, reason
         for seq, by in self._checkpoints:
             if seq not in checkpoints:
                 yield "checkpoints", by, f"the checkpoint {seq} that it refers to is missing"
@@ -92,8 +107,8 @@ class Referring:
             for table, seq in self._values[name]:
                 yield table, seq, f"the value {name.hex()} that it refers to is missing"
         for key, told in self._told.items():
-            if (reason := lacking(told, self._thread_id, effects(key))) is not None:
-                yield "effects", key, reason
+            if (why := lacking(told, self._thread_id, effects(key))) is not None:
+                yield "effects", key, why
         for key, thread_id in self._brought.items():
             yield "effects", key, f"it is missing, and was brought along from thread {thread_id}"
 

@@ -84,6 +84,8 @@ class Opened(NamedTuple):
     activations: dict[str, int]
     writers: list[str]
     abandoned: list[Any]
+    counted: int = 0
+    """How many records stood on the checkpoint before this one when it was made: the last of them leaves no gap."""
 
 
 def needs(opened: Opened, seq: int) -> set[int]:

@@ -54,9 +54,10 @@ def encode_checkpoint(
     holds: Mapping[str, int],
     abandoned: Sequence[Task] = (),
     ground: Ground | None = None,
+    counted: int = 0,
 ) -> Encoded:
     """Return the body of `state` at `seq`. `outcomes` in merge order. `holds` names the row of each unchanged channel;
-    all others are written, as deltas where they stand on a `ground` for them.
+    all others are written, as deltas where they stand on a `ground` for them. `counted`: the records before it.
 
     UnserializableValueError names the channel, the path in it and the node that wrote it.
     """
@@ -83,7 +84,7 @@ def encode_checkpoint(
             continue
         if not is_scalar(value):
             reread[key] = codec.loads(data, key)
-    parts = (
+    parts: tuple[Any, ...] = (
         FORMAT,
         stored,
         channels,
@@ -95,6 +96,8 @@ def encode_checkpoint(
         state.writers,
         [(task.node, task.index, task.activation) for task in abandoned] if abandoned else (),
     )
+    if counted:
+        parts = (*parts, counted)
     values = {**state.values, **reread} if reread else state.values
     if not grown:
         return new(Encoded, (pack(parts), values, _NONE))
@@ -134,12 +137,13 @@ def _dumps(codec: Codec, value: Any, key: str, writers: Sequence[str]) -> bytes:
 
 
 _PARTS = (list, dict, list, list, dict, list, dict, list, list)
+_COUNTED = (*_PARTS, int)
 
 
 def open_checkpoint(body: bytes, record: str) -> Opened:
     """Return the body's parts without decoding user values."""
-    outcomes, channels, held, *rest = parts = unpack(body, record, len(_PARTS))
-    expect(tuple(map(type, parts)) == _PARTS, record)
+    outcomes, channels, held, *rest = parts = unpack(body, record, len(_PARTS), len(_COUNTED))
+    expect(tuple(map(type, parts)) in (_PARTS, _COUNTED), record)
     for entry in (*channels.values(), *held):
         if type(entry) is not list or len(entry) != 2:
             expect(False, record)
