@@ -175,6 +175,18 @@ def test_a_copy_has_the_receipts_and_keeps_them_when_the_original_is_deleted(
     assert list(saver.store.verify()) == []
 
 
+def test_a_thread_id_that_is_used_again_has_the_keys_of_the_thread_that_was_deleted(
+    outside: Outside, saver: InMemorySaver
+) -> None:
+    """Its receipts are forgotten, so the body runs; the other side sees the key that it has seen before."""
+    graph = ordering(charging(outside), saver)
+    graph.invoke({}, thread())
+    saver.delete_thread("t")
+    graph.invoke({}, thread())
+    first, again = outside.keys
+    assert first == again
+
+
 def test_a_copy_and_its_original_settle_each_others_doubts(outside: Outside, saver: InMemorySaver) -> None:
     outside.losses = [OSError("lost")]
     graph = ordering(charging(outside), saver)
