@@ -14,7 +14,7 @@ from stepwell.cli.settings import Settings
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
 EXAMPLES = re.findall(r"^\$ (stepwell .+)$", PAGE, re.M)
-GLOBAL = ["--db", "--key-file", "--encryption", "--json", "--debug"]
+GLOBAL = ["--db", "--schema", "--key-file", "--encryption", "--json", "--debug"]
 
 
 def command(name: str) -> click.Command:

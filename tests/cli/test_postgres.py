@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import psycopg
 import pytest
 
 from stepwell.savers.places import shown_place
@@ -81,3 +82,27 @@ def test_a_server_that_does_not_answer_is_exit_6_without_a_password(call: Call) 
 )
 def test_of_an_address_nothing_is_shown_that_may_be_a_secret(address: str, shown: str) -> None:
     assert shown_place(address) == shown
+
+
+def test_a_schema_of_ones_own_is_named_with_the_address(call: Call, address: str) -> None:
+    at, elsewhere = ("--db", address, "--schema", "ours"), ("--db", address)
+    assert "schema version 1, from version 0" in call("migrate", *at).stderr
+    told = call("run", "flows.py:graph", "--thread", "asks", "--input", '{"n": 1}', *at).stderr
+    assert " --schema ours " in told
+    assert "asks" in call("threads", *at).stdout
+    assert "asks" not in call("threads", *elsewhere).stdout
+    assert "a file has none" in call("threads", "--schema", "ours", status=2).stderr
+    assert "a file has none" in call("migrate", "--schema", "ours", status=2).stderr
+
+
+def test_the_repair_that_verify_names_holds_no_password_and_says_where(call: Call, address: str) -> None:
+    call("run", "flows.py:counts", "--thread", "t", "--input", '{"n": 1}', "--db", address)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "update stepwell.checkpoints set step = 99 where seq = (select max(seq) from stepwell.checkpoints)"
+        )
+    for words in (("verify",), ("verify", "--json")):
+        result = call(*words, "--db", address, "--schema", "stepwell", status=1)
+        assert "repair t --db" in result.output
+        assert "--schema stepwell" in result.output
+        assert "hunter2" not in result.output

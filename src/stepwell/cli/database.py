@@ -16,7 +16,7 @@ from stepwell.cli.screen import say
 from stepwell.cli.settings import Settings
 from stepwell.errors import CorruptRecordError, UnknownThreadError, UsageError
 from stepwell.savers.keeping import KeepingSaver
-from stepwell.savers.places import is_absent, is_server
+from stepwell.savers.places import SCHEMA, is_absent, is_server
 from stepwell.savers.sqlite import MEMORY, SqliteSaver
 from stepwell.stores.encrypted.encryption import Encryption
 
@@ -35,22 +35,32 @@ def reading(settings: Settings) -> Iterator[Reader]:
 @contextmanager
 def opened(settings: Settings, *, create: bool = False) -> Iterator[KeepingSaver]:
     """Open a database that is there, or may be made. No command but `migrate` changes its schema."""
+    schema = checked_schema(settings)
     if not create and (settings.path == MEMORY or is_absent(settings.path)):
         raise UnknownDatabaseError(path=settings.path)
-    opening = _open_server if is_server(settings.path) else _open_file
-    with opening(settings.path, create, encryption_of(settings)) as saver:
+    keys = encryption_of(settings)
+    with _open_file(settings.path, keys) if schema is None else _open_server(settings, schema, create, keys) as saver:
         yield saver
 
 
-def _open_file(path: str, create: bool, encryption: Encryption | None) -> KeepingSaver:
+def checked_schema(settings: Settings) -> str | None:
+    """Return the schema of a database on a server; None for a file, which has none."""
+    if is_server(settings.path):
+        return SCHEMA if settings.schema is None else settings.schema
+    if settings.schema is not None:
+        raise UsageError("--schema names a schema of a PostgreSQL database; a file has none: leave it out.")
+    return None
+
+
+def _open_file(path: str, encryption: Encryption | None) -> KeepingSaver:
     return SqliteSaver(path, migrate=False, encryption=encryption)
 
 
-def _open_server(conninfo: str, create: bool, encryption: Encryption | None) -> KeepingSaver:
+def _open_server(settings: Settings, schema: str, create: bool, encryption: Encryption | None) -> KeepingSaver:
     from stepwell.savers.postgres import PostgresSaver
 
     with driver_told():
-        saver = PostgresSaver(conninfo, encryption=encryption)
+        saver = PostgresSaver(settings.path, schema=schema, encryption=encryption)
     try:
         if create and saver.read_schema().found == 0:
             saver.setup()

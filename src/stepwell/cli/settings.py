@@ -29,6 +29,7 @@ class Settings:
     debug: bool = False
     key_file: str | None = None
     encryption: str | None = None
+    schema: str | None = None
 
     @property
     def path(self) -> str:
@@ -53,12 +54,17 @@ class Settings:
         return f"{_program()} {shlex.join(words + self._where())}"
 
     def _where(self) -> list[str]:
-        given = {"--db": self.db and self.place, "--key-file": self.key_file, "--encryption": self.encryption}
+        given = {
+            "--db": self.db and self.place,
+            "--schema": self.schema,
+            "--key-file": self.key_file,
+            "--encryption": self.encryption,
+        }
         return [word for option, value in given.items() if value is not None for word in (option, value)]
 
     def repair_command(self, thread_id: str) -> str:
         """Return the line to type to go on with a damaged thread."""
-        return f"{_program()} {shlex.join(['repair', thread_id] + ([] if self.db is None else ['--db', self.db]))}"
+        return f"{_program()} {shlex.join(['repair', thread_id, *self._where()])}"
 
 
 def _program() -> str:
@@ -89,6 +95,9 @@ _OPTIONS = (
     ),
     click.option(
         "--encryption", metavar="MODULE:NAME", expose_value=False, callback=_keep, help="Its keys, as an Encryption."
+    ),
+    click.option(
+        "--schema", metavar="NAME", expose_value=False, callback=_keep, help="Its schema, on PostgreSQL [stepwell]."
     ),
     click.option("--json", is_flag=True, expose_value=False, callback=_keep, help="Print JSON, and nothing else."),
     click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show the traceback of an error."),

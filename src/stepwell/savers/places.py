@@ -6,6 +6,8 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 SERVERS = ("postgresql://", "postgres://")
+SCHEMA = "stepwell"
+"""Where the tables are on a server, unless a saver is told otherwise."""
 _SHOWN = ("host", "port", "dbname", "user", "sslmode", "target_session_attrs")
 """What of the parameters behind a `?` is no secret."""
 

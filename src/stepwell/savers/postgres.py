@@ -14,6 +14,7 @@ from stepwell.items import TTLConfig
 from stepwell.savers.items import OpenedItems, refuse_index
 from stepwell.savers.keeping import KeepingSaver
 from stepwell.savers.lifetime import DONE
+from stepwell.savers.places import SCHEMA
 from stepwell.savers.reading import OnUnknownType, ReadingSaver, hook_of
 from stepwell.savers.retention.choosing import ttl_of
 from stepwell.stores.encrypted.encryption import Encryption, checked_encryption
@@ -25,8 +26,6 @@ from stepwell.stores.shared.migrating import Migration, Schema
 if TYPE_CHECKING:
     from stepwell.stores.postgres.connections import Connections
     from stepwell.stores.postgres.saver import PostgresStore as Database
-
-SCHEMA = "stepwell"
 
 
 class PostgresSaver(KeepingSaver):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from stepwell.savers.places import is_server
+from stepwell.savers.places import SCHEMA, is_server
 from stepwell.stores.shared.migrating import Migration, Schema
 from stepwell.stores.sqlite.connection import migrate_at, schema_at
 
 
-def read_schema(place: str) -> Schema:
-    """Return which schema a database has and what is pending, without changing it.
+def read_schema(place: str, schema: str | None = None) -> Schema:
+    """Return which schema a database has and what is pending, without changing it. `schema`: where its tables are,
+    on a server.
 
     Raises SchemaNewerError where a newer release has migrated it.
     """
@@ -16,11 +17,11 @@ def read_schema(place: str) -> Schema:
         return schema_at(place)
     from stepwell.savers.postgres import PostgresSaver
 
-    with PostgresSaver(place) as saver:
+    with PostgresSaver(place, schema=schema or SCHEMA) as saver:
         return saver.read_schema()
 
 
-def migrate_schema(place: str) -> list[Migration]:
+def migrate_schema(place: str, schema: str | None = None) -> list[Migration]:
     """Carry out what is pending; return what this call has done. Durable on return.
 
     Raises SchemaNewerError, and SchemaMigrationError where a migration fails: nothing of that one is kept.
@@ -29,5 +30,5 @@ def migrate_schema(place: str) -> list[Migration]:
         return migrate_at(place)
     from stepwell.savers.postgres import PostgresSaver
 
-    with PostgresSaver(place) as saver:
+    with PostgresSaver(place, schema=schema or SCHEMA) as saver:
         return saver.migrate_schema()

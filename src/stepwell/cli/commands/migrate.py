@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from stepwell.cli.database import driver_told
+from stepwell.cli.database import checked_schema, driver_told
 from stepwell.cli.exit_status import FAILED, OK
 from stepwell.cli.faults import UnknownDatabaseError
 from stepwell.cli.screen import say, write, write_json
@@ -23,12 +23,13 @@ def migrate(settings: Settings, check: bool) -> int:
     Stop what still uses the old release first. A process killed half-way leaves the database as it was before the
     migration that ran.
     """
+    where = checked_schema(settings)
     if is_absent(settings.path):
         told = f"There is no database {settings.path!r}, and nothing to migrate: `run` makes it with the newest schema."
         raise UnknownDatabaseError(f"{told} --db names another.", path=settings.path)
     with driver_told():
-        schema = read_schema(settings.path)
-        done = [] if check else migrate_schema(settings.path)
+        schema = read_schema(settings.path, where)
+        done = [] if check else migrate_schema(settings.path, where)
     left = [each.name for each in schema.pending] if check else []
     if settings.json:
         found = schema.found if check else schema.newest
