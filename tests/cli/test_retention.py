@@ -90,8 +90,9 @@ def test_a_file_that_is_not_imported_leaves_no_database_behind(
     monkeypatch.delenv("STEPWELL_KEY")
     answer("export", "t", "plain.thread")
     (folder / "cut.thread").write_bytes((folder / "plain.thread").read_bytes()[:-1])
-    for name in ("no.thread", "cut.thread"):
-        assert "error[thread_file]" in call("import", name, "--db", "new.db", status=CORRUPT).stderr
+    assert "error[unusable_file]" in call("import", "no.thread", "--db", "new.db", status=2).stderr
+    assert "error[unusable_file]" in call("export", "t", "no folder/t.thread", status=2).stderr
+    assert "error[thread_file]" in call("import", "cut.thread", "--db", "new.db", status=CORRUPT).stderr
     assert "error[encrypted_thread_file]" in call("import", "secret.thread", "--db", "new.db", status=6).stderr
     monkeypatch.setenv("STEPWELL_KEY", f"k={'0f' * 32}")
     assert "error[plaintext_thread_file]" in call("import", "plain.thread", "--db", "new.db", status=6).stderr
