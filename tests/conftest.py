@@ -3,6 +3,7 @@
 `HYPOTHESIS_PROFILE=ci` tries more examples.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -37,6 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if servers.SESSION not in os.environ:
         servers.open_session()
         config.add_cleanup(servers.close_session)
+
+
+def pytest_collection_finish() -> None:
+    """Spare collections of garbage, and processes that are forked, what is there for as long as tests run: the tests."""
+    gc.freeze()
 
 
 @pytest.fixture
