@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare collections of garbage, and processes that are forked, what is there for as long as tests run: the tests."""
+    """Spare collections of garbage what is there for as long as tests run: the tests themselves."""
     gc.freeze()
 
 

@@ -9,7 +9,7 @@ no name means two classes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
@@ -99,11 +99,18 @@ class Registry:
 
     def with_schemas(self, *schemas: Any) -> Registry:
         """Return a registry that also lists what `schemas` reach."""
-        return self.with_types(*reachable(*schemas))
+        return self._with(reachable(*schemas))
 
     def with_types(self, *types: type[Any]) -> Registry:
         """Return a registry that also lists `types` and what their annotations reach. Raises `DuplicateTypeError`."""
-        wanted = dict.fromkeys((*types, *reachable(*types)))
+        return self._with((*types, *reachable(*types)))
+
+    def with_those_of(self, other: Registry) -> Registry:
+        """Return a registry that also lists what the other one lists. Raises `DuplicateTypeError`."""
+        return self._with(other)
+
+    def _with(self, types: Iterable[type[Any]]) -> Registry:
+        wanted = dict.fromkeys(types)
         new = tuple(Entry(type_name(cls), cls) for cls in wanted if cls not in self._table.by_class)
         return Registry((*self._table.by_name.values(), *new))
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from stepwell.clock import Clock, SystemClock
 from stepwell.codec import Codec, Registry, register_type
 from stepwell.errors import InvalidCheckpointerError, InvalidConfigError, InvalidGraphError, NoCheckpointerError
+from stepwell.graph.own_types import OWN_TYPES
 from stepwell.graph.state_graph import StateGraph
-from stepwell.graph.types import MISSING, Command, Interrupt, Missing, Overwrite, Send
+from stepwell.graph.types import MISSING, Missing
 from stepwell.graph.workflow import Workflow
 from stepwell.ids import Ids, TimeOrderedIds
 from stepwell.plan.tables import Plan
@@ -102,7 +103,7 @@ class Wired:
         self.listeners = tuple(listeners)
         self.events = events
         self._audience = audience(self.listeners, events)
-        registry = Registry.from_schemas(*plan.schemas).with_types(Send, Command, Interrupt, Overwrite)
+        registry = Registry.from_schemas(*plan.schemas).with_those_of(OWN_TYPES)
         self.codec = Codec(registry, getattr(checkpointer, "on_unknown_type", None))
         self._leases = keeper_of(self._durable) if self._durable is not None else None
         if hasattr(checkpointer, "know"):

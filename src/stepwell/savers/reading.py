@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, TypeVar
 
 from stepwell.clock import Clock, SystemClock
-from stepwell.codec import Codec, Registry
+from stepwell.codec import Codec
 from stepwell.codec.raw_value import RawValue
 from stepwell.errors import InvalidConfigError, ReadOnlySaverError
-from stepwell.graph.types import Command, Interrupt, Overwrite, Send
+from stepwell.graph.own_types import OWN_TYPES
 from stepwell.runtime.config import RunConfig, parse_config, thread_id_of
 from stepwell.runtime.holders import NO_RULES, Known, Rules
 from stepwell.runtime.reading.paging import AsyncPaged, Paged
@@ -40,8 +40,7 @@ class ReadingSaver(Mending):
         self.on_unknown_type = hook_of(on_unknown_type)
         self._clock: Clock = SystemClock()
         self._known: dict[str, Known] = {}
-        registry = Registry().with_types(Send, Command, Interrupt, Overwrite)
-        self._unknown = Known(Codec(registry, self.on_unknown_type))
+        self._unknown = Known(Codec(OWN_TYPES, self.on_unknown_type))
 
     def know(self, graph_id: str, codec: Codec, rules: Rules = NO_RULES) -> None:
         """Read what this graph wrote with its own types and reducers from now on. `compile(checkpointer=...)` calls
