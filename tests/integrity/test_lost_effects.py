@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stepwell import START, CorruptRecordError, StateGraph, effect
+from stepwell import START, CorruptRecordError, InMemorySaver, StateGraph, effect
 from stepwell.errors import CannotRepairError
 from tests.effects.acting import Outside
 from tests.integrity.spoiling import Saver, spoil
@@ -191,3 +191,26 @@ def test_records_that_a_repair_has_left_behind_keep_no_effect_from_being_perform
     graph.invoke(None, thread(), interrupt_before=["check"])
     assert outside.times == {5: 2}, "what it came to is lost, so it is asked for again, under its key"
     assert len(set(outside.keys)) == 1
+
+
+def test_what_others_tell_of_effects_is_read_once_a_run_and_only_where_others_may_tell(outside: Outside) -> None:
+    with InMemorySaver() as saver:
+        store: Any = saver.store
+        connection, read = store._writer.transactions.connection, list[str]()
+
+        def trace(cursor: Any, statement: str, bindings: Any) -> bool:
+            if "from records" in statement and "'effect_failed'" in statement:
+                read.append(statement)
+            return True
+
+        connection.exec_trace = trace
+        graph = ordering(outside, saver, failures=0)
+        graph.invoke({}, thread())
+        assert (len(outside.asked), len(read)) == (2, 0), "one lineage, and each base made by a superstep of the run"
+        graph.fork(before(graph, "pay"))
+        graph.invoke(None, thread())
+        assert (len(outside.asked), len(read)) == (2, 0), "what was done answers, so nothing is performed"
+        other = ordering(outside, saver, failures=0, on_fork="reissue")
+        other.fork(before(graph, "pay"))
+        other.invoke(None, thread())
+        assert (len(outside.asked), len(read)) == (4, 2), "those beside it, and those on the base it began with"
