@@ -1,7 +1,8 @@
-"""`python -m benchmarks.publish RESULTS.json`: turn what `python -m benchmarks --json` printed into docs/benchmarks.md.
+"""`python -m benchmarks.publish RESULTS.json`: turn what `python -m benchmarks --json` printed into docs/benchmarks.md
+and what the README says of it.
 
-The tables stand between the page's markers; the plots beside it, one a group of ratios. What is not measured is not
-shown, and a target that was missed is shown as missed.
+What was measured stands between the markers of each; the plots beside the page, one a group of ratios. What is not
+measured is not shown, and a target that was missed is shown as missed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "docs" / "benchmarks" / "results.json"
 PLOTS = ROOT / "docs" / "benchmarks"
@@ -35,6 +37,24 @@ TITLES = {
     "peers": "Other durable engines",
     "floor": "Against the database alone",
 }
+BESIDE_LANGGRAPH = {
+    "chain, no saver": "a chain of nodes without a saver",
+    "chain, ainvoke, async nodes, no saver": "the same under `ainvoke`",
+    "chain, in memory, sync": "in memory",
+    "chain, SQLite, sync": "on an SQLite file",
+    "1,000 sends, async nodes, no saver": "a thousand parallel sends",
+    "200 threads x 20 steps at once, SQLite": "200 threads at once on SQLite",
+    "200 threads x 20 steps at once, PostgreSQL": "200 threads at once on PostgreSQL",
+    "500 messages of 1 kB, time": "500 steps that each append a message",
+    "whole history of 500 messages": "their whole history",
+    "latest state of 500 messages": "their latest state",
+    "a megabyte carried along, time": "a step beside a megabyte that stays as it is",
+    "1,000 steps in a row, SQLite": "a recorded step (`@task`)",
+    "going on with a thread of 1,000 steps": "going on with a long thread",
+    "a question asked and answered": "a question asked and answered",
+}
+"""Which rows the README shows, and how it calls them."""
+SIZES = ("500 messages of 1 kB, Stepwell", "500 messages of 1 kB, LangGraph")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -43,7 +63,8 @@ def main(arguments: Sequence[str]) -> int:
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(Path(arguments[0]).read_text("utf-8"), "utf-8")
     results = json.loads(RESULTS.read_text("utf-8"))
-    PAGE.write_text(page(PAGE.read_text("utf-8"), results), "utf-8")
+    PAGE.write_text(page(PAGE.read_text("utf-8"), tables(results)), "utf-8")
+    README.write_text(page(README.read_text("utf-8"), overview(results)), "utf-8")
     for family in TITLES:
         rows = [row for row in results["rows"] if row["family"] == family]
         if len(rows) > 1:
@@ -51,10 +72,10 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def page(text: str, results: dict[str, Any]) -> str:
-    """Return the page with the tables of these results between its marks."""
+def page(text: str, measured: str) -> str:
+    """Return the page with what was measured between its marks."""
     before, _, after = re.split(f"({re.escape(MARKS[0])}.*{re.escape(MARKS[1])})", text, maxsplit=1, flags=re.S)
-    return f"{before}{MARKS[0]}\n\n{tables(results)}\n{MARKS[1]}{after}"
+    return f"{before}{MARKS[0]}\n\n{measured}\n{MARKS[1]}{after}"
 
 
 def tables(results: dict[str, Any]) -> str:
@@ -70,6 +91,15 @@ def tables(results: dict[str, Any]) -> str:
         parts.append("| | over | under | ratio | target |\n|---|---|---|---:|---|")
         parts.append("\n".join(_line(row) for row in rows) + "\n")
     return "\n".join(parts)
+
+
+def overview(results: dict[str, Any]) -> str:
+    """Return how fast the most common work is beside LangGraph, and how large."""
+    rows = {row["name"]: row for row in results["rows"]}
+    lines = [f"| {words} | {rows[name]['ratio']:.1f} |" for name, words in BESIDE_LANGGRAPH.items() if name in rows]
+    ours, theirs = (rows[name]["ratio"] for name in SIZES)
+    sizes = f"The 500 messages take up {ours:.1f} times their own size on SQLite, {theirs:.0f} times with LangGraph."
+    return "\n".join(["| | times as fast as LangGraph |", "|---|---:|", *lines, "", sizes, ""])
 
 
 def plotted(text: str) -> list[str]:
