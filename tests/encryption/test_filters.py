@@ -29,13 +29,13 @@ def test_R4_INV_14_a_filter_selects_no_thread_of_a_tenant_whose_key_is_not_at_ha
         assert ids(saver, filter={"owner": "of acme/1"}) == {"acme/1"}
         assert ids(saver, filter={"owner": "of zed/1"}) == ids(saver, filter={"owner": "nobody"}) == set()
         assert saver.sweep(ttl=AN_INSTANT, filter={"owner": "nobody"}, unfinished=True).deleted == 0
-        assert saver.prune({"owner": "nobody"}, strategy="delete").deleted == 0
+        assert saver.prune({"owner": "nobody"}, strategy="delete", unfinished=True).deleted == 0
         assert ids(saver) == {"acme/1", "zed/1"}
 
         report = saver.prune({}, keep_last=1)  # one's own are not kept from it
         assert report.threads == 1
         assert "key 'zed', which was not given" in report.skipped["zed/1"]
-        assert saver.prune({"owner": "of acme/1"}, strategy="delete").deleted == 1
+        assert saver.prune({"owner": "of acme/1"}, strategy="delete", unfinished=True).deleted == 1
         assert ids(saver) == {"zed/1"}
 
 
@@ -62,7 +62,7 @@ def test_INV_14_a_filter_throws_away_no_thread_whose_metadata_is_damaged(path: P
         database.execute("update checkpoints set metadata = '\"?' where thread_id = 't'")
     with opened(path, key) if secret else SqliteSaver(path) as saver:
         swept = saver.sweep(ttl=AN_INSTANT, filter={"owner": "of u"}, unfinished=True)
-        pruned = saver.prune({"owner": "nobody"}, strategy="delete")
+        pruned = saver.prune({"owner": "nobody"}, strategy="delete", unfinished=True)
         assert (swept.deleted, pruned.deleted) == (1, 0)
         assert "its columns do not match its digest" in swept.skipped["t"]
         assert "its columns do not match its digest" in pruned.skipped["t"]

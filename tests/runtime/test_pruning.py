@@ -33,6 +33,7 @@ from stepwell.testing.graphs import graph_scripts
 from tests.pure.model.machine import Machine, Saver, dying
 from tests.pure.model.scripts import Edit, Fork, Replay, ReplyEarlier, Rewrite, Script, scripts
 from tests.pure.model.seen import Seen
+from tests.runtime.graphs import ask, chain
 
 # -- random lives -----------------------------------------------------------------------------------------------------
 
@@ -354,6 +355,20 @@ def test_langgraphs_strategies_keep_the_newest_checkpoint_or_nothing(saver: Sqli
     assert len(seqs(graph)) == 1
     saver.prune(["t"], strategy="delete")
     assert seqs(graph) == []
+
+
+def test_no_strategy_deletes_a_thread_with_something_to_come_unless_asked(saver: SqliteSaver) -> None:
+    talk(graph_of(saver), 1)
+    asks = chain(("q", ask("q"))).compile(checkpointer=saver, name="asks")
+    asks.invoke({}, {"configurable": {"thread_id": "asks"}})
+    for choice in ("asks", ["asks", "t"], {"source": "loop"}, {}):
+        report = saver.prune(choice, strategy="delete")
+        assert report.skipped == {"asks": "it is paused"}
+    assert [thread.thread_id for thread in saver.threads()] == ["asks"]
+    with pytest.raises(InvalidConfigError, match="unfinished goes with"):
+        saver.prune({}, keep_last=1, unfinished=True)
+    assert saver.prune({}, strategy="delete", unfinished=True).deleted == 1
+    assert list(saver.threads()) == []
 
 
 def test_a_damaged_thread_keeps_no_other_from_being_pruned(saver: SqliteSaver) -> None:

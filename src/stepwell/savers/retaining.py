@@ -30,19 +30,21 @@ class RetainingSaver(ReadingSaver):
         keep_last: int | None = None,
         older_than: Age | None = None,
         strategy: Strategy | None = None,
+        unfinished: bool = False,
     ) -> PruneReport:
         """Delete checkpoints of a thread, of several, or of those that a filter selects ({} selects all); durable on
         return, thread by thread.
 
         `keep_last` keeps so many of the newest checkpoints of each lineage, `older_than` (an age, or a moment with a
         time zone) all that are younger; with both, what either keeps stays. `strategy="keep_latest"`, as without any
-        of them, is keep_last=1; "delete" deletes whole threads, with `older_than` those not changed since.
+        of them, is keep_last=1; "delete" deletes whole threads, with `older_than` those not changed since, and skips
+        those of which something is still to come, as `sweep` does, unless `unfinished` is true.
 
         What something stands on stays: the newest checkpoint of every lineage, where a lineage was forked, an open
         question or an effect in doubt, a run to be continued. Receipts of effects always do. What those need stays
         too, and is not listed. A thread that a run is at work on raises ThreadBusyError; among several it is skipped.
         """
-        return prune(self.store, self._clock.now(), threads, keep_last, older_than, strategy)
+        return prune(self.store, self._clock.now(), threads, keep_last, older_than, strategy, unfinished)
 
     async def aprune(
         self,
@@ -51,10 +53,16 @@ class RetainingSaver(ReadingSaver):
         keep_last: int | None = None,
         older_than: Age | None = None,
         strategy: Strategy | None = None,
+        unfinished: bool = False,
     ) -> PruneReport:
         """Do as `prune`, without blocking the event loop."""
         return await asyncio.to_thread(
-            self.prune, threads, keep_last=keep_last, older_than=older_than, strategy=strategy
+            self.prune,
+            threads,
+            keep_last=keep_last,
+            older_than=older_than,
+            strategy=strategy,
+            unfinished=unfinished,
         )
 
     def delete_for_runs(self, run_ids: Iterable[str], *, missing_ok: bool = False) -> RunsReport:

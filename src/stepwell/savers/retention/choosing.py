@@ -71,10 +71,15 @@ def prune(
     keep_last: int | None,
     older_than: Age | None,
     strategy: Strategy | None,
+    unfinished: bool,
 ) -> PruneReport:
     """Prune the threads that are named, or that a filter selects."""
     before = None if older_than is None else moment_before(now, older_than)
     chosen = _strategy(strategy, keep_last, before)
+    if unfinished and chosen != "delete":
+        raise InvalidConfigError(
+            reason='unfinished goes with strategy="delete": nothing else takes it', key="unfinished"
+        )
     one = isinstance(threads, str | int | UUID)
     report = PruneReport()
     for thread_id, updated_at in _chosen(store, threads, report):
@@ -82,7 +87,7 @@ def prune(
             policy = Policy(1 if chosen == "keep_latest" else keep_last, before)
             _each(report, thread_id, one, partial(_prune, store, report, thread_id, policy, now))
         elif before is None or updated_at is None or updated_at < before:
-            _each(report, thread_id, one, partial(_delete, store, report, thread_id, now, before))
+            _each(report, thread_id, one, partial(_delete, store, report, thread_id, now, before, unfinished))
     return report
 
 
@@ -101,10 +106,10 @@ def sweep(store: Store, now: int, ttl: Ttl, unfinished: bool, filter: Mapping[st
 def _expire(
     store: Store, report: PruneReport, thread_id: str, now: int, ttl: Ttl, before: int, unfinished: bool
 ) -> None:
-    if not unfinished and (why := _open_work(store, thread_id)) is not None:
+    if ttl.strategy == "delete":
+        _delete(store, report, thread_id, now, before, unfinished)
+    elif not unfinished and (why := _open_work(store, thread_id)) is not None:
         report.skipped[thread_id] = why
-    elif ttl.strategy == "delete":
-        _delete(store, report, thread_id, now, before)
     else:
         _prune(store, report, thread_id, Policy(1, None), now)
 
@@ -207,15 +212,17 @@ def _open_work(store: Store, thread_id: str) -> str | None:
         return None if thread is None else open_work(reader, thread)
 
 
-def _delete(store: Store, report: PruneReport, thread_id: str, now: int, before: int | None) -> None:
-    """Delete a thread that nobody is at work on and that has not been changed since."""
+def _delete(store: Store, report: PruneReport, thread_id: str, now: int, before: int | None, unfinished: bool) -> None:
+    """Delete a thread that nobody is at work on, that has not been changed since, and of which nothing is to come."""
     with store.reading() as reader:
         seen = reader.thread(thread_id)
     if seen is None or (before is not None and seen.updated_at >= before):
         return
     if store.is_held(seen):
         raise ThreadBusyError(thread_id=thread_id, holder=seen.holder, run_id=seen.run_id, expires_in=0.0)
-    if store.delete(Deletion(thread_id, now, seen=seen)):
+    if not unfinished and (why := _open_work(store, thread_id)) is not None:
+        report.skipped[thread_id] = why
+    elif store.delete(Deletion(thread_id, now, seen=seen)):
         report.deleted += 1
     else:
         report.skipped[thread_id] = "it was changed meanwhile"
