@@ -1,7 +1,11 @@
 """`import stepwell` costs what a user needs and no more: heavy modules load with their first use."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
+
+import stepwell
 
 HEAVY = ["apsw", "asyncio", "click", "cryptography", "langchain_core", "ormsgpack", "psycopg", "pydantic", "rich"]
 
@@ -26,3 +30,18 @@ def test_every_public_name_is_there_without_the_extras() -> None:
     """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "pip install 'stepwell[postgres]'\n", "")
+
+
+def test_every_error_and_every_name_that_types_are_told_of_is_a_public_name() -> None:
+    """What a program catches it imports from where everything else is; and a checker promises no more than there is."""
+    tree = ast.parse(Path(str(stepwell.__file__)).read_text())
+    told = {alias.asname for each in ast.walk(tree) if isinstance(each, ast.ImportFrom) for alias in each.names}
+    names = {name for name in told if name is not None}
+    kinds, errors = [stepwell.StepwellError], set[str]()
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        if kind.__module__.startswith("stepwell.errors"):
+            errors.add(kind.__name__)
+    assert errors <= names
+    assert [name for name in sorted(names) if not hasattr(stepwell, name)] == []
