@@ -12,6 +12,7 @@ from stepwell import (
     AsyncPostgresSaver,
     AsyncPostgresStore,
     AsyncSqliteSaver,
+    Encryption,
     InMemorySaver,
     InMemoryStore,
     InvalidConfigError,
@@ -63,6 +64,9 @@ def test_setup_may_be_awaited_as_langgraphs_async_savers_have_it(tmp_path: Path,
             await store.aput(("a",), "k", {"v": 1})
         async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "threads.db"), ttl=timedelta(days=1)) as saver:
             await saver.setup()
+        keys = Encryption({"k": Encryption.new_key()})
+        async with SqliteStore.from_conn_string(str(tmp_path / "items.db"), encryption=keys) as store:
+            await store.setup()
 
     asyncio.run(moved())
 

@@ -6,7 +6,7 @@ A `SqliteStore` on the saver's file, or made from the saver, lets what nodes wri
 from __future__ import annotations
 
 import os
-from typing import Self
+from typing import Any, Self
 
 from stepwell.clock import Clock, SystemClock
 from stepwell.errors import InvalidConfigError, InvalidItemError, UnsupportedStorageError
@@ -74,9 +74,11 @@ class SqliteStore(OpenedItems):
             raise InvalidConfigError(reason="the item store has its saver's encryption: leave it out", key="encryption")
 
     @classmethod
-    def from_conn_string(cls, conn_string: str, *, ttl: TTLConfig | None = None, index: None = None) -> Self:
+    def from_conn_string(
+        cls, conn_string: str, *, ttl: TTLConfig | None = None, index: None = None, **options: Any
+    ) -> Self:
         """Open the file for one block: `with SqliteStore.from_conn_string("items.db") as store: ...`."""
-        return cls(conn_string, ttl=ttl, index=index)
+        return cls(conn_string, ttl=ttl, index=index, **options)
 
 
 class InMemoryStore(SqliteStore):
