@@ -65,7 +65,7 @@ class Damage(NamedTuple):
     def may_shorten(self) -> bool:
         """Whether a list may leave the row out, since it is gone or not what is listed any more, or call it otherwise:
         what only names a checkpoint does not read it."""
-        return self.is_elsewhere or self.column in ("kind", "namespace", "checkpoint_id")
+        return self.is_elsewhere or self.column in ("kind", "namespace", "checkpoint_id", "lineage", "base_seq")
 
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
