@@ -226,7 +226,7 @@ def test_a_run_that_died_parked_ends_as_waiting(kept: Saver, deaths: Deaths, clo
 
 
 def test_a_cancelled_run_keeps_what_it_waited_for(saver: SqliteSaver) -> None:
-    graph = chain(("nap", nap("nap", 0.2))).compile(checkpointer=saver)
+    graph = chain(("nap", nap("nap", 0.9))).compile(checkpointer=saver)
 
     async def main() -> None:
         task = asyncio.ensure_future(graph.ainvoke({}, thread()))
@@ -255,7 +255,8 @@ def test_a_loop_is_not_blocked_while_a_run_waits_in_place(saver: SqliteSaver) ->
         other = asyncio.ensure_future(beside())
         points.hook = lambda point: turns.append("waits") if point == points.WAIT_DURABLE else None
         try:
-            await graph.ainvoke({}, thread())
+            while "waits" not in turns:  # what is due by the time it would be written is not waited for
+                await graph.ainvoke({}, thread(f"{len(turns)}"))
         finally:
             points.hook = None
         turns.append("done")
